@@ -1,0 +1,36 @@
+"""What a rule is. One rule is one file, one class, one code, one name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar
+
+from mslint.findings import Finding, Severity
+
+if TYPE_CHECKING:
+    from mslint.semantics.module import Module
+
+
+class Rule:
+    """A criterion for one bad pattern.
+
+    The class docstring is the rule's documentation and has the headings What it does, Why it matters, Evidence, Example,
+    Use instead, Fix safety and References. ``INVALID`` and ``VALID`` hold sources that are, and are not, reported:
+    ``mslint rule`` prints the docstring, one parametrised test runs the sources.
+    """
+
+    code: ClassVar[str]
+    name: ClassVar[str]
+    severity: ClassVar[Severity]
+    summary: ClassVar[str]
+    """One line for tables."""
+    codemod: ClassVar[str | None] = None
+    """Name of the codemod that rewrites what the rule finds."""
+    triggers: ClassVar[tuple[bytes, ...]]
+    """A file that holds none of these byte strings cannot be reported."""
+    VALID: ClassVar[tuple[str, ...]] = ()
+    INVALID: ClassVar[tuple[str, ...]] = ()
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        """Yield the findings in ``module``."""
+        raise NotImplementedError
