@@ -1,0 +1,87 @@
+"""The child process: run as a file with the path of a job, it runs the job's script up to its first training steps."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import ModuleType
+from typing import NoReturn
+
+# Run as a file, python puts this folder first in the search path: the script's modules must not be looked for here.
+sys.path[0] = str(Path(__file__).resolve().parents[3])
+
+from mslint.verify.job import DESCRIPTOR, Job  # noqa: E402
+
+
+def main(job: Job) -> NoReturn:
+    """Run the script; never returns: threads of data sets and kernels must not delay or spoil the end."""
+    os.chdir(job.directory)
+    if job.mode == "pynative":
+        os.environ["MS_JIT"] = "0"
+    from mslint.verify.child import graphs, standins
+    from mslint.verify.child.guard import forbid_writes
+    from mslint.verify.child.probe import Probe
+    from mslint.verify.child.report import Report
+
+    out = Path(job.out)
+    report = Report(out)
+
+    def end(how: str) -> NoReturn:
+        report.data["end"] = how
+        report.save()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+
+    (out / DESCRIPTOR).write_bytes(graphs.descriptor())
+    import mindspore
+
+    report.data["mindspore"] = mindspore.__version__
+    standins.install(job.mode, report.stand_in)
+    if not job.dropout:
+        standins.drop_dropout(report.stand_in)
+    replay = Path(job.replay) if job.replay else None
+    probe = Probe(report, out, replay, job.root, lambda: end("trained"))
+    probe.install()
+    mindspore.set_seed(1)
+    report.save()
+    sys.dont_write_bytecode = True
+    forbid_writes(job.scratch, job.protected, lambda path: report.stand_in(f"writing {path}: refused"))
+    how = "ended"
+    try:
+        _run(job)
+    except SystemExit as error:
+        if error.code not in (None, 0):
+            how = f"exited with {error.code}"
+    except BaseException as error:
+        traceback.print_exc()
+        how = _described(error, job.root)
+    probe.close()
+    end(how)
+
+
+def _run(job: Job) -> None:
+    """Execute the script as ``__main__``, where graph parsing can import the module that holds its functions."""
+    sys.argv = [job.script, *job.arguments]
+    sys.path[0] = os.path.dirname(job.script)
+    module = ModuleType("__main__")
+    module.__file__ = job.script
+    module.__loader__ = SourceFileLoader("__main__", job.script)
+    module.__dict__["__builtins__"] = __builtins__
+    sys.modules["__main__"] = module
+    exec(compile(Path(job.script).read_bytes(), job.script, "exec"), module.__dict__)
+
+
+def _described(error: BaseException, root: str) -> str:
+    message = " ".join(str(error).split())[:300]
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(root + os.sep)
+    ]
+    place = f" ({os.path.relpath(frames[-1].filename, root)}:{frames[-1].lineno})" if frames else ""
+    return f"raised {type(error).__name__}: {message}{place}"
+
+
+main(Job.read(Path(sys.argv[1])))

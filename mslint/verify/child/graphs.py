@@ -1,0 +1,55 @@
+"""From a Cell or a jit function to the bytes of its MindIR, by the compiler's front end alone."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from mindspore.train import mind_ir_pb2
+
+try:
+    from mindspore.graph import api
+except ImportError:  # before 2.10
+    from mindspore.common import api
+
+# With this phase the compiler stops before kernel selection: operators without a CPU kernel do not matter.
+_PHASE = "export.mindir"
+
+
+def cell_graph(cell: Any, arguments: Any, options: Any) -> bytes:
+    """The MindIR ``ModelProto`` of a Cell called with these arguments. Raises whatever the compiler raises."""
+    executor = api._cell_graph_executor
+    compile_arguments = cell._get_compile_args(arguments)
+    executor.set_real_args(arguments, options)
+    phase, _ = executor.compile(cell, *compile_arguments, phase=_PHASE, do_convert=False, **options)
+    return _serialised(executor._graph_executor, phase)
+
+
+def function_graph(executor: Any, arguments: Any, options: Any) -> bytes:
+    """The MindIR ``ModelProto`` of a function held by a ``_JitExecutor``."""
+    own = arguments[1:] if executor.obj is not None else arguments
+    # 2.7 has no such argument and always compiles to the end.
+    phase = {"phase": _PHASE} if "phase" in inspect.signature(executor.compile).parameters else {}
+    compiled = executor.compile(executor.fn.__name__, *own, **phase, **options)
+    return _serialised(executor._graph_executor, compiled)
+
+
+def has_backward(graph: bytes) -> bool:
+    """Whether the compiler put gradient nodes into the graph."""
+    model = mind_ir_pb2.ModelProto()
+    model.ParseFromString(graph)
+    return any(
+        node.domain.startswith("Gradients") for function in (model.graph, *model.functions) for node in function.node
+    )
+
+
+def descriptor() -> bytes:
+    """The protobuf description of MindIR: with it the parent reads graphs without MindSpore."""
+    return bytes(mind_ir_pb2.DESCRIPTOR.serialized_pb)
+
+
+def _serialised(executor: Any, phase: str) -> bytes:
+    serialised = executor.get_func_graph_proto(phase, "mind_ir", False)
+    if not serialised:
+        raise RuntimeError("the graph has no MindIR form")
+    return bytes(serialised)

@@ -1,0 +1,427 @@
+"""Recognises the first training steps of a running script, in either mode, by hooks in MindSpore."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import mindspore as ms
+from mindspore import Parameter, context, nn
+from mindspore.ops.composite import base as composite
+
+from mslint.verify.child.autograd import OperatorCalls, count_autograd_nodes
+from mslint.verify.child.graphs import api, cell_graph, function_graph, has_backward
+from mslint.verify.child.recording import OPTIMIZERS, live_optimizers, named_gradients, recorded, recording
+from mslint.verify.child.report import Report
+from mslint.verify.child.state import tensors, to_array
+from mslint.verify.child.step import Step
+
+_MAX_STEPS = 4
+# How long to look for the steps of further optimizers (GAN) once one step is had.
+_PATIENCE_SECONDS = 20.0
+_PATIENCE_ROUNDS = 200
+_SEED = 20201
+
+
+class Probe:
+    """Follows the outermost calls of cells, jit functions, gradient functions and optimizers.
+
+    A step begins with the first outermost call that may belong to a training step (a cell in training mode or one that
+    holds an optimizer or a gradient operation; a gradient function), and it is complete once an optimizer has run. The
+    process ends, by ``finish``, when a step comes round again and no further optimizer waits for its first.
+    """
+
+    def __init__(self, report: Report, out: Path, replay: Path | None, root: str, finish: Callable[[], None]) -> None:
+        self._report = report
+        self._out = out
+        self._replay = replay
+        self._root = root
+        self._finish = finish
+        self._step: Step | None = None
+        self._depth = 0
+        self._seen_sites: set[Any] = set()
+        self._kept_alive: list[Any] = []
+        self._used_optimizers: set[int] = set()
+        self._rounds = 0
+        self._deadline: float | None = None
+        self._in_forward = False
+        self._gradientless: set[Any] = set()
+        self._calls = OperatorCalls()
+
+    def install(self) -> None:
+        """Put the hooks in place; before the script is run."""
+        self._hook_cells()
+        self._hook_jit()
+        for kind in (composite.GradOperation, composite._Grad):
+            self._hook_gradient_operation(kind)
+        self._hook_pynative_gradients()
+
+    def close(self) -> None:
+        """Write down the open step, if it is one."""
+        step, self._step = self._step, None
+        if step is None or not step.has_gradient:
+            return
+        self._seen_sites |= step.sites
+        self._used_optimizers |= {id(optimizer) for optimizer in step.optimizers}
+        if not step.complete:
+            step.save_result()
+        self._report.data["steps"].append(step.summary(self._calls.take()))
+        self._report.save()
+
+    # -- the course of a step ------------------------------------------------------------------------------------------
+
+    def _begin(self, site: Any, name: str, inputs: Any, kept: Any) -> None:
+        """A call that may be the first of a step, or belongs to the open one."""
+        if self._step is not None:
+            repeated = self._step.has_gradient and site in self._step.sites
+            if not self._step.complete and not repeated:
+                self._step.sites.add(site)
+                return
+            self.close()
+        if site in self._seen_sites:
+            self._came_round()
+            return
+        if len(self._report.data["steps"]) >= _MAX_STEPS:
+            self._finish()
+        self._kept_alive.append(kept)
+        ms.set_seed(_SEED)
+        self._calls.take()
+        index = len(self._report.data["steps"])
+        self._step = Step(index, name, self._caller(), inputs, self._out, self._replay)
+        self._step.sites.add(site)
+        self._report.data["remarks"] = self._step.remarks
+        self._report.save()
+
+    def _came_round(self) -> None:
+        self._rounds += 1
+        if self._deadline is None:
+            self._deadline = time.monotonic() + _PATIENCE_SECONDS
+        waiting = any(id(optimizer) not in self._used_optimizers for optimizer in live_optimizers())
+        if not waiting or self._rounds > _PATIENCE_ROUNDS or time.monotonic() > self._deadline:
+            self._finish()
+
+    def _updated(self) -> None:
+        if self._step is not None and self._step.has_gradient:
+            self._step.complete = True
+            self._step.save_result()
+
+    @contextmanager
+    def _inside(self) -> Iterator[None]:
+        self._depth += 1
+        try:
+            yield
+        finally:
+            self._depth -= 1
+
+    def _caller(self) -> str | None:
+        """File and line of the innermost frame of the user's code."""
+        frame = sys._getframe(1)
+        while frame is not None:
+            filename = os.path.abspath(frame.f_code.co_filename)
+            if filename.startswith(self._root + os.sep):
+                return f"{os.path.relpath(filename, self._root)}:{frame.f_lineno}"
+            frame = frame.f_back  # type: ignore[assignment]
+        return None
+
+    # -- cells ---------------------------------------------------------------------------------------------------------
+
+    def _hook_cells(self) -> None:
+        call = nn.Cell.__call__
+
+        def hooked(cell: Any, *arguments: Any, **options: Any) -> Any:
+            graph = context._get_mode() == ms.GRAPH_MODE and os.getenv("MS_JIT") != "0"
+            outermost = self._depth == 0
+            with self._inside():
+                if isinstance(cell, OPTIMIZERS):
+                    return self._optimizer(cell, arguments, options, call, outermost, graph and outermost)
+                if graph and outermost:
+                    return self._graph_cell(cell, arguments, options, call)
+                if outermost:
+                    return self._pynative_cell(cell, arguments, options, call)
+                if self._step is not None:
+                    self._step.add_cell_run(cell, self._in_forward)
+                return call(cell, *arguments, **options)
+
+        nn.Cell.__call__ = hooked
+
+    def _optimizer(
+        self, optimizer: Any, arguments: Any, options: Any, call: Callable[..., Any], outermost: bool, graph: bool
+    ) -> Any:
+        step = self._step
+        if step is not None and step.has_gradient:
+            step.optimizers.append(optimizer)
+            step.add_update(named_gradients(optimizer, arguments[0] if arguments else None))
+            if graph:
+                self._add_graph(step, "optimizer", lambda: cell_graph(optimizer, arguments, options))
+        result = call(optimizer, *arguments, **options)
+        if outermost:
+            self._updated()
+        return result
+
+    def _pynative_cell(self, cell: Any, arguments: Any, options: Any, call: Callable[..., Any]) -> Any:
+        training = _may_train(cell)
+        if training:
+            self._begin(("cell", id(cell)), type(cell).__name__, (arguments, options), cell)
+        had_gradient = self._step is not None and self._step.has_gradient
+        if self._step is not None:
+            self._step.add_cell_run(cell, differentiated=False)
+        result = call(cell, *arguments, **options)
+        if training and self._step is not None and self._step.has_gradient and not had_gradient:
+            self._step.add_output(result)
+            self._updated()
+        return result
+
+    def _graph_cell(self, cell: Any, arguments: Any, options: Any, call: Callable[..., Any]) -> Any:
+        return self._run_graph(
+            site=("cell", id(cell)),
+            name=type(cell).__name__,
+            may_train=_may_train(cell),
+            kept=cell,
+            inputs=(arguments, options),
+            front_end=lambda: cell_graph(cell, *_bound(cell, arguments, options)),
+            compile_fully=lambda: cell.compile(*_bound(cell, arguments, options)[0]),
+            run=lambda: call(cell, *arguments, **options),
+        )
+
+    # -- jit functions -------------------------------------------------------------------------------------------------
+
+    def _hook_jit(self) -> None:
+        call = api._JitExecutor.__call__
+
+        def hooked(executor: Any, *arguments: Any, **options: Any) -> Any:
+            if self._depth:
+                return call(executor, *arguments, **options)
+            with self._inside():
+                own = arguments[1:] if executor.obj is not None else arguments
+                function, gradient = _differentiated(executor.fn)
+                name = getattr(function, "__qualname__", type(function).__name__)
+                return self._run_graph(
+                    site=("gradient" if gradient else "function", _identity(function)),
+                    name=name,
+                    may_train=False,
+                    kept=function,
+                    inputs=(own, options),
+                    front_end=lambda: function_graph(executor, arguments, options),
+                    compile_fully=lambda: executor.compile(executor.fn.__name__, *own, **options),
+                    run=lambda: call(executor, *arguments, **options),
+                    gradient=gradient,
+                )
+
+        api._JitExecutor.__call__ = hooked
+
+    # -- graphs --------------------------------------------------------------------------------------------------------
+
+    def _run_graph(
+        self,
+        *,
+        site: Any,
+        name: str,
+        may_train: bool,
+        kept: Any,
+        inputs: Any,
+        front_end: Callable[[], bytes],
+        compile_fully: Callable[[], Any],
+        run: Callable[[], Any],
+        gradient: Any = None,
+    ) -> Any:
+        """Run an outermost graph; where it belongs to a step, keep its MindIR and what it gives to the optimizers."""
+        if site in self._gradientless and self._step is None and not may_train:
+            return run()
+        if site in self._seen_sites:
+            self._begin(site, name, inputs, kept)
+            return run()
+        graph: bytes | None = None
+        problem: Exception | None = None
+        try:
+            graph = front_end()
+        except Exception as error:  # whatever the compiler raises: the run itself will tell
+            problem = error
+        trains = graph is not None and has_backward(graph)
+        if not trains and not may_train and self._step is None:
+            self._gradientless.add(site)
+            self._kept_alive.append(kept)
+            return run()
+        self._begin(site, name, inputs, kept)
+        step = self._step
+        if step is None:
+            return run()
+        if graph is not None:
+            step.add_graph(graph, "step")
+        elif problem is not None:
+            step.remarks.append(f"{name} has no MindIR: {_first_line(problem)}")
+        if not trains:
+            result = run()
+            step.add_loss("separate", result)
+            return result
+        step.has_gradient = True
+        if gradient is not None:
+            result = run()
+            gradient.keep(step, result)
+            return result
+        return self._run_training_graph(step, compile_fully, run)
+
+    def _run_training_graph(self, step: Step, compile_fully: Callable[[], Any], run: Callable[[], Any]) -> Any:
+        optimizers = live_optimizers()
+        try:
+            with recording(optimizers):
+                compile_fully()
+            kept = True
+        except Exception as error:  # sparse gradients, optimizers of another signature: the parameters must do
+            step.remarks.append(f"gradients could not be recorded in the graph: {_first_line(error)}")
+            kept = False
+        result = run()
+        step.add_output(result)
+        if not kept:
+            step.optimizers += optimizers
+        for optimizer in recorded(optimizers) if kept else ():
+            step.optimizers.append(optimizer)
+            step.add_update(named_gradients(optimizer, list(optimizer.mslint_kept)))
+        self._updated()
+        return result
+
+    def _add_graph(self, step: Step, role: str, front_end: Callable[[], bytes]) -> None:
+        try:
+            step.add_graph(front_end(), role)
+        except Exception as error:
+            step.remarks.append(f"the {role} has no MindIR: {_first_line(error)}")
+
+    # -- gradients in PyNative mode ------------------------------------------------------------------------------------
+
+    def _hook_gradient_operation(self, kind: Any) -> None:
+        call = kind.__call__
+
+        def hooked(operation: Any, fn: Any, weights: Any = None, *rest: Any, **options: Any) -> Any:
+            gradient_function = call(operation, fn, weights, *rest, **options)
+            # Only the inner one of the two nested operations of PyNative mode; wrapping the outer one makes a graph
+            # that holds it parse the wrapper.
+            if not operation.pynative_ or context._get_mode() == ms.GRAPH_MODE:
+                return gradient_function
+            function = _without_auxiliary(fn)
+
+            def followed(*arguments: Any, **keywords: Any) -> Any:
+                name = getattr(function, "__qualname__", type(function).__name__)
+                self._begin(("gradient", _identity(function)), name, (arguments, keywords), function)
+                with self._inside():
+                    return gradient_function(*arguments, **keywords)
+
+            return followed
+
+        kind.__call__ = hooked
+
+    def _hook_pynative_gradients(self) -> None:
+        forward = composite._pynative_func_grad_forward
+        backward = api._PyNativeExecutor.grad
+
+        def followed_forward(fn: Any, *arguments: Any, **options: Any) -> Any:
+            nested, self._in_forward = self._in_forward, True
+            try:
+                outputs = forward(fn, *arguments, **options)
+            finally:
+                self._in_forward = nested
+            if self._step is not None and not nested:
+                self._step.has_gradient = True
+                self._step.add_forward(outputs, count_autograd_nodes(outputs))
+            return outputs
+
+        def followed_backward(
+            executor: Any, fn: Any, operation: Any, weights: Any, position: Any, has_aux: Any, *arguments: Any
+        ) -> Any:
+            gradients = backward(executor, fn, operation, weights, position, has_aux, *arguments)
+            if self._step is not None:
+                by_position = operation.get_all or getattr(operation, "get_by_position", False)
+                self._step.add_gradients(_by_name(gradients, weights if operation.get_by_list else None, by_position))
+            return gradients
+
+        composite._pynative_func_grad_forward = followed_forward
+        importlib.import_module("mindspore.ops.function.grad.grad_func")._pynative_func_grad_forward = followed_forward
+        api._PyNativeExecutor.grad = followed_backward
+
+
+class _TopLevelGradient:
+    """A gradient function called outside any graph in graph mode: MindSpore makes it a jit function of its own."""
+
+    def __init__(self, operation: Any, weights: Any) -> None:
+        self._operation = operation
+        self._weights = weights
+
+    def keep(self, step: Step, result: Any) -> None:
+        operation = self._operation
+        gradients = result
+        if getattr(operation, "get_value", False):
+            step.add_loss("value", result[0])
+            gradients = result[1]
+        elif getattr(operation, "has_aux", False):
+            gradients = result[0]
+        by_position = operation.get_all or getattr(operation, "get_by_position", False)
+        step.add_gradients(_by_name(gradients, self._weights if operation.get_by_list else None, by_position))
+
+
+def _differentiated(function: Any) -> tuple[Any, _TopLevelGradient | None]:
+    """What a jit function differentiates if it is one that MindSpore made for a gradient; else the function itself."""
+    inner = getattr(function, "__wrapped__", function)
+    if getattr(inner, "__module__", None) != composite.__name__ or inner.__closure__ is None:
+        return function, None
+    free = dict(zip(inner.__code__.co_freevars, (cell.cell_contents for cell in inner.__closure__), strict=True))
+    if not {"fn", "grad_"} <= free.keys():
+        return function, None
+    return free["fn"], _TopLevelGradient(free["grad_"], free.get("weights"))
+
+
+def _without_auxiliary(function: Any) -> Any:
+    """MindSpore wraps functions with auxiliary outputs anew on every call: the user's function is the closure's."""
+    if getattr(function, "__module__", None) == composite.__name__ and getattr(function, "__closure__", None):
+        free = dict(zip(function.__code__.co_freevars, function.__closure__, strict=True))
+        if "fn" in free:
+            return free["fn"].cell_contents
+    return function
+
+
+def _identity(function: Any) -> Any:
+    code = getattr(function, "__code__", None)
+    return id(code) if code is not None else id(function)
+
+
+def _by_name(gradients: Any, weights: Any, by_position: bool) -> dict[str, Any]:
+    """A gradient function's result by parameter name; gradients of inputs by their number."""
+    inputs, by_weights = (gradients, None) if weights is None else (None, gradients)
+    if weights is not None and by_position:
+        inputs, by_weights = gradients
+    named = {f"(input {number})": to_array(tensor) for number, tensor in enumerate(tensors(inputs))}
+    if weights is not None:
+        parameters = [weights] if isinstance(weights, Parameter) else list(weights)
+        found = list(tensors(by_weights))
+        if len(found) == len(parameters):
+            named.update(
+                {parameter.name: to_array(tensor) for parameter, tensor in zip(parameters, found, strict=True)}
+            )
+    return named
+
+
+def _bound(cell: Any, arguments: Any, options: Any) -> tuple[Any, Any]:
+    """Arguments as graph mode binds them: by position, defaults filled in."""
+    if not options:
+        return arguments, options
+    bound = cell._construct_sig.bind(*arguments, **options)
+    bound.apply_defaults()
+    return bound.args, bound.kwargs
+
+
+def _may_train(cell: Any) -> bool:
+    """In training mode, or holding an optimizer or a gradient operation."""
+    if cell.training:
+        return True
+    for _, inner in cell.cells_and_names():
+        held = (*vars(inner).values(), *inner._cells.values())
+        if any(isinstance(value, (composite.GradOperation, composite._Grad, *OPTIMIZERS)) for value in held):
+            return True
+    return False
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().split("\n")[0][:300]

@@ -1,0 +1,91 @@
+"""In graph mode an optimizer's Python code does not run; so its graph itself keeps the gradients it is given."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import mindspore as ms
+import numpy as np
+from mindspore import Parameter, ParameterTuple, Tensor, nn, ops
+from mindspore.experimental.optim import Optimizer as ExperimentalOptimizer
+
+from mslint.verify.child.state import OWN, to_array
+
+OPTIMIZERS = (nn.Optimizer, ExperimentalOptimizer)
+_map = ops.HyperMap()
+
+
+def _keep(kept: Any, gradient: Any) -> Any:
+    return ops.assign(kept, ops.cast(gradient, ops.dtype(kept)))
+
+
+# Graph parsing reads this function's source: it must stand in a file, and its first argument must be called self.
+def _construct(self, gradients):  # type: ignore[no-untyped-def]
+    kept = _map(_keep, self.mslint_kept, gradients)
+    seen = ops.assign(self.mslint_seen, self.mslint_yes)
+    return self.mslint_update(ops.depend(gradients, (kept, seen)))
+
+
+def live_optimizers() -> list[Any]:
+    """The optimizers of the process in the order of their creation."""
+    gc.collect()
+    return [candidate for candidate in gc.get_objects() if issubclass(type(candidate), OPTIMIZERS)]
+
+
+def named_gradients(optimizer: Any, gradients: Any) -> dict[str, Any]:
+    """The dense gradients given to an optimizer by parameter name."""
+    parameters = list(optimizer.parameters)
+    if not isinstance(gradients, (tuple, list)) or len(gradients) != len(parameters):
+        return {}
+    return {
+        parameter.name: to_array(gradient)
+        for parameter, gradient in zip(parameters, gradients, strict=True)
+        if isinstance(gradient, Tensor)
+    }
+
+
+@contextmanager
+def recording(optimizers: Sequence[Any]) -> Iterator[None]:
+    """Graphs compiled inside keep what reaches the optimizers; `recorded` tells it after the graph has run.
+
+    The optimizers stay the objects they are: only their class becomes a subclass, so that every reference to them, in
+    cells, closures and lists, sees the change.
+    """
+    classes = [type(optimizer) for optimizer in optimizers]
+    for optimizer, kind in zip(optimizers, classes, strict=True):
+        kept = [
+            Parameter(
+                Tensor(np.zeros(parameter.shape, _kept_type(parameter))),
+                name=f"{OWN}gradient.{parameter.name}",
+                requires_grad=False,
+            )
+            for parameter in optimizer.parameters
+        ]
+        seen = Parameter(Tensor(0, ms.int32), name=f"{OWN}seen.{id(optimizer)}", requires_grad=False)
+        members = {"construct": _construct, "mslint_update": kind.construct, "__module__": kind.__module__}
+        attributes = {
+            "mslint_kept": ParameterTuple(kept),
+            "mslint_seen": seen,
+            "mslint_yes": Tensor(1, ms.int32),
+            "__class__": type(kind.__name__, (kind,), members),
+        }
+        for name, value in attributes.items():
+            object.__setattr__(optimizer, name, value)
+    try:
+        yield
+    finally:
+        for optimizer, kind in zip(optimizers, classes, strict=True):
+            object.__setattr__(optimizer, "__class__", kind)
+
+
+def recorded(optimizers: Sequence[Any]) -> list[Any]:
+    """Those of the optimizers that the compiled graph has called: their ``mslint_kept`` holds what they were given."""
+    return [optimizer for optimizer in optimizers if int(optimizer.mslint_seen.asnumpy())]
+
+
+def _kept_type(parameter: Any) -> Any:
+    # Gradients of half precision may arrive in float32 (mixed precision, unscaling): float32 holds both exactly.
+    return np.float64 if parameter.dtype == ms.float64 else np.float32

@@ -1,0 +1,232 @@
+"""Makes a script written for Ascend or GPU, for many ranks, run as one process on a CPU, without a change to it."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import mindspore as ms
+from mindspore import context, nn, ops
+
+from mslint.verify.child import overflow
+
+StandIn = Callable[[str], None]
+# Keys of set_context that choose the device or write files into the working directory.
+_DROPPED = {"device_target", "device_id", "save_graphs", "save_graphs_path"}
+
+
+def replace_everywhere(original: Any, substitute: Any) -> None:
+    """Every module of MindSpore that holds the object holds the substitute from now on.
+
+    The script is not imported yet, so that its own ``from mindspore import ...`` finds the substitute too.
+    """
+    for name, module in list(sys.modules.items()):
+        if name == "mindspore" or name.startswith("mindspore."):
+            for attribute, value in list(vars(module).items()):
+                if value is original:
+                    setattr(module, attribute, substitute)
+
+
+def install(mode: str, stand_in: StandIn) -> None:
+    """Stand in for devices, mode, communication, parallel context, data sinking and overflow detection.
+
+    ``stand_in`` is told of each one that the script asks for.
+    """
+    ms.set_device("CPU")
+    _contexts(mode, stand_in)
+    _communication(stand_in)
+    _collectives(stand_in)
+    _datasets(stand_in)
+    _training(stand_in)
+
+
+def _contexts(mode: str, stand_in: StandIn) -> None:
+    set_context, set_device = context.set_context, ms.set_device
+    forced = ms.GRAPH_MODE if mode == "graph" else ms.PYNATIVE_MODE
+    set_context(mode=forced)
+
+    def stand_in_context(**options: Any) -> None:
+        for key, value in options.items():
+            if key == "mode":
+                if value != forced:
+                    stand_in(f"set_context(mode=...): {mode} mode is forced")
+            elif key in _DROPPED:
+                if (key, value) != ("device_target", "CPU"):
+                    stand_in(f"set_context({key}={value!r}): dropped, the script runs on the CPU")
+            else:
+                try:
+                    set_context(**{key: value})
+                except (ValueError, TypeError, RuntimeError) as error:
+                    stand_in(f"set_context({key}={value!r}): dropped, {_first_line(error)}")
+
+    def stand_in_device(device_target: str, device_id: int | None = None) -> None:
+        if device_target != "CPU":
+            stand_in(f"set_device({device_target!r}): the CPU stands in")
+
+    def stand_in_parallel(**options: Any) -> None:
+        for key, value in options.items():
+            stand_in(f"set_auto_parallel_context({key}={value!r}): dropped, the world has one rank")
+
+    replace_everywhere(set_context, stand_in_context)
+    replace_everywhere(set_device, stand_in_device)
+    replace_everywhere(context.set_auto_parallel_context, stand_in_parallel)
+
+
+def _communication(stand_in: StandIn) -> None:
+    def constant(name: str, value: Any, told: bool) -> Callable[..., Any]:
+        def stand_in_function(*_arguments: Any, **_options: Any) -> Any:
+            if told:
+                stand_in(f"{name}(): no launcher, the world has one rank")
+            return value
+
+        return stand_in_function
+
+    answers = {
+        "init": None,
+        "release": None,
+        "create_group": None,
+        "destroy_group": None,
+        "init_process_group": None,
+        "destroy_process_group": None,
+        "barrier": None,
+        "get_rank": 0,
+        "get_local_rank": 0,
+        "get_group_size": 1,
+        "get_world_size": 1,
+        "get_local_rank_size": 1,
+    }
+    told = {"init", "init_process_group", "create_group"}
+    for module_name in ("mindspore.communication.management", "mindspore.mint.distributed"):
+        try:
+            module = importlib.import_module(module_name)
+        except ImportError:
+            continue
+        for name, value in answers.items():
+            if hasattr(module, name):
+                replace_everywhere(getattr(module, name), constant(name, value, name in told))
+
+
+class _OneRankReducer(nn.Cell):  # type: ignore[misc]
+    """Stands for DistributedGradReducer: an AllReduce without an initialised group is a segmentation fault."""
+
+    def __init__(self, *_arguments: Any, **_options: Any) -> None:
+        super().__init__(auto_prefix=False)
+
+    def construct(self, gradients):  # type: ignore[no-untyped-def]
+        return gradients
+
+
+def _collectives(stand_in: StandIn) -> None:
+    # The compiler imports these at its first gradient; they register rules for the real operators' classes.
+    for rules in ("mindspore.ops._grad_experimental", "mindspore.ops._vmap"):
+        importlib.import_module(rules)
+
+    def reducer(*arguments: Any, **options: Any) -> _OneRankReducer:
+        stand_in("nn.DistributedGradReducer: identity, the world has one rank")
+        return _OneRankReducer()
+
+    replace_everywhere(nn.DistributedGradReducer, reducer)
+
+    def identity(name: str) -> Callable[..., Any]:
+        def stand_in_operator(*_arguments: Any, **_options: Any) -> Any:
+            stand_in(f"ops.{name}: identity, the world has one rank")
+            return ops.Identity()
+
+        return stand_in_operator
+
+    # MindSpore's own cells build an AllReduce whether they use it or not: leave theirs, which never runs here.
+    for name in ("AllReduce", "AllGather", "ReduceScatter"):
+        for module in (ops, ops.operations, ops.operations.comm_ops):
+            if hasattr(module, name):
+                setattr(module, name, identity(name))
+
+
+def _datasets(stand_in: StandIn) -> None:
+    import mindspore.dataset as dataset
+    from mindspore.dataset.core import validator_helpers
+    from mindspore.dataset.engine import datasets
+
+    available = os.cpu_count() or 1
+    # Scripts ask for the workers of a server; the validators compare with the cores of this machine.
+    validator_helpers.cpu_count = lambda: 256
+    initialise, set_workers = datasets.Dataset.__init__, dataset.config.set_num_parallel_workers
+
+    def limited(self: Any, children: Any = None, num_parallel_workers: int | None = None, cache: Any = None) -> None:
+        if num_parallel_workers is not None and num_parallel_workers > available:
+            stand_in(f"num_parallel_workers={num_parallel_workers}: limited to the {available} cores of this machine")
+            num_parallel_workers = available
+        initialise(self, children, num_parallel_workers, cache)
+
+    datasets.Dataset.__init__ = limited
+    dataset.config.set_num_parallel_workers = lambda number: set_workers(min(number, available))
+
+
+def _training(stand_in: StandIn) -> None:
+    from mindspore.nn.wrap import loss_scale
+    from mindspore.train import amp
+
+    scaled = loss_scale.TrainOneStepWithLossScaleCell
+    initialise = scaled.__init__
+
+    def told(self: Any, *arguments: Any, **options: Any) -> None:
+        stand_in("TrainOneStepWithLossScaleCell: overflow is detected by isfinite, the hardware's way has no CPU kernel")
+        initialise(self, *arguments, **options)
+
+    scaled.__init__ = told
+    scaled.start_overflow_check = overflow.start_overflow_check
+    scaled.get_overflow_status = overflow.get_overflow_status
+
+    def sink(fn: Any, dataset: Any, *_arguments: Any, **_options: Any) -> Callable[..., Any]:
+        stand_in("data_sink: the CPU has no sink, every call takes the next batch")
+        batches = iter(())
+
+        def step(*_arguments: Any, **_options: Any) -> Any:
+            nonlocal batches
+            batch = next(batches, None)
+            if batch is None:
+                batches = iter(dataset.create_tuple_iterator())
+                batch = next(batches)
+            return fn(*batch)
+
+        return step
+
+    replace_everywhere(ms.data_sink, sink)
+
+    build, get_context = amp.build_train_network, context.get_context
+
+    def build_anywhere(*arguments: Any, **options: Any) -> Any:
+        # On the CPU it refuses levels and loss scales that GPU and Ascend know.
+        context.get_context = lambda key: "GPU" if key == "device_target" else get_context(key)
+        try:
+            return build(*arguments, **options)
+        finally:
+            context.get_context = get_context
+
+    replace_everywhere(build, build_anywhere)
+
+
+def drop_dropout(stand_in: StandIn) -> None:
+    """Every dropout passes its input on: masks depend on how often and in which order layers were built and run."""
+    stand_in("dropout: identity, on both sides")
+
+    for name in ("Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "DropoutExt"):
+        if hasattr(nn, name):
+            getattr(nn, name).construct = _pass_on
+        if hasattr(ops, name.lower()):
+            replace_everywhere(getattr(ops, name.lower()), _passed_on)
+
+
+# Graph parsing reads the source of both.
+def _pass_on(self, x):  # type: ignore[no-untyped-def]
+    return x
+
+
+def _passed_on(input, p=0.5, training=True, seed=None):  # type: ignore[no-untyped-def]
+    return input
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().split("\n")[0][:200]

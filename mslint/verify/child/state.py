@@ -1,0 +1,94 @@
+"""Parameters and inputs as numpy arrays: taken from a process, and put into another."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import mindspore as ms
+import numpy as np
+from mindspore import Parameter, Tensor
+from mindspore.common.generator import default_generator
+
+OWN = "mslint."
+"""How the names of parameters begin that mslint itself creates."""
+
+
+def to_array(tensor: Any) -> Any:
+    """A copy as numpy array; numpy has no bfloat16, float32 holds every value of it."""
+    if tensor.dtype == ms.bfloat16:
+        tensor = tensor.astype(ms.float32)
+    return np.array(tensor.asnumpy())
+
+
+def tensors(value: Any) -> Iterator[Any]:
+    """The dense tensors in nested tuples, lists and dicts, in order."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from tensors(item)
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from tensors(item)
+
+
+def live_parameters() -> dict[str, Any]:
+    """Every parameter of the process by name; of equally named ones the later created get a number.
+
+    A scan of the garbage collector's objects also finds those that no Cell owns (optimizer states, lists of weights).
+    After a collection these objects stand in the order of their creation.
+    """
+    # The random generator keeps its state in parameters, too.
+    generator = {id(default_generator._seed), id(default_generator._offset)}
+    gc.collect()
+    found: dict[str, Any] = {}
+    for candidate in gc.get_objects():
+        # Not isinstance: it would ask objects of the user for their __class__ and run their code.
+        if not issubclass(type(candidate), Parameter) or candidate.name.startswith(OWN) or id(candidate) in generator:
+            continue
+        if candidate.has_init:
+            candidate.init_data()
+        name, number = candidate.name, 2
+        while name in found:
+            name, number = f"{candidate.name}#{number}", number + 1
+        found[name] = candidate
+    return found
+
+
+def snapshot(inputs: Any) -> dict[str, Any]:
+    """All parameters and the inputs of a step."""
+    state = {f"parameter:{name}": to_array(parameter) for name, parameter in live_parameters().items()}
+    state.update({f"input:{number}": to_array(tensor) for number, tensor in enumerate(tensors(inputs))})
+    return state
+
+
+def restore(state: Mapping[str, Any], inputs: Any) -> list[str]:
+    """Put a snapshot into this process, in place: identities decide whether PyNative runs a forward pass again.
+
+    Returns what could not be restored or had to be changed, as remarks for the user.
+    """
+    remarks = []
+    parameters = live_parameters()
+    for name, parameter in parameters.items():
+        saved = state.get(f"parameter:{name}")
+        if saved is None:
+            remarks.append(f"parameter {name} exists in the rewritten script only")
+        elif saved.shape != tuple(parameter.shape):
+            remarks.append(f"parameter {name} has shape {tuple(parameter.shape)}, in the original {saved.shape}")
+        else:
+            parameter.set_data(Tensor(saved, dtype=parameter.dtype))
+    remarks += [
+        f"parameter {name[len('parameter:') :]} exists in the original script only"
+        for name in state
+        if name.startswith("parameter:") and name[len("parameter:") :] not in parameters
+    ]
+    for number, tensor in enumerate(tensors(inputs)):
+        saved = state.get(f"input:{number}")
+        if saved is None or saved.shape != tuple(tensor.shape):
+            remarks.append(f"input {number} of the step could not be set to the original's")
+        elif not np.array_equal(saved, to_array(tensor)):
+            tensor.assign_value(Tensor(saved, dtype=tensor.dtype))
+            remarks.append(f"input {number} of the step differed between the runs; the original's was used for both")
+    return remarks

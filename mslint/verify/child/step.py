@@ -1,0 +1,105 @@
+"""One training step as it is seen: what ran in it and what it gave."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from mslint.verify.arrays import load_arrays, save_arrays
+from mslint.verify.child.state import live_parameters, restore, snapshot, tensors, to_array
+from mslint.verify.job import graph_file, result_file, state_file
+
+
+class Step:
+    """Collects the graphs, calls and numbers of one step and writes them to the job's folder.
+
+    Creating it takes the state before the step, or puts the replayed run's into this process.
+    """
+
+    def __init__(self, index: int, name: str, location: str | None, inputs: Any, out: Path, replay: Path | None) -> None:
+        self.index = index
+        self.name = name
+        self.location = location
+        self.sites: set[Any] = set()
+        self.optimizers: list[Any] = []
+        self.has_gradient = False
+        self.complete = False
+        self.remarks: list[str] = []
+        self._out = out
+        self._graphs: list[dict[str, Any]] = []
+        self._autograd: Counter[str] = Counter()
+        self._cell_runs: Counter[int] = Counter()
+        self._network: Any = None
+        self._losses: dict[str, Any] = {}
+        self._outputs: list[Any] = []
+        self._gradients: dict[str, Any] = {}
+        self._optimizer_gradients: dict[str, Any] = {}
+        if replay is None:
+            save_arrays(state_file(out, index), snapshot(inputs))
+        elif state_file(replay, index).exists():
+            self.remarks += restore(load_arrays(state_file(replay, index)), inputs)
+        else:
+            self.remarks.append("the original script has no such step to start from")
+
+    def add_graph(self, serialised: bytes, role: str) -> None:
+        path = graph_file(self._out, self.index, len(self._graphs))
+        path.write_bytes(serialised)
+        self._graphs.append({"file": path.name, "role": role})
+
+    def add_forward(self, outputs: Any, nodes: Counter[str]) -> None:
+        """A differentiated forward pass of PyNative mode; its first tensor is the loss unless the step returns one."""
+        self._autograd += nodes
+        self.add_loss("forward", outputs)
+
+    def add_cell_run(self, cell: Any, differentiated: bool) -> None:
+        """A cell ran as Python; the first one of a differentiated forward pass is the network whose runs count."""
+        self._cell_runs[id(cell)] += 1
+        if differentiated and self._network is None:
+            self._network = cell
+
+    def add_loss(self, source: str, value: Any) -> None:
+        found = list(tensors(value))
+        if found:
+            self._losses[source] = to_array(found[0])
+
+    def add_output(self, value: Any) -> None:
+        """What the training cell or function gave back."""
+        self._outputs = [to_array(tensor) for tensor in tensors(value)]
+        self.add_loss("output", value)
+
+    def add_gradients(self, gradients: dict[str, Any]) -> None:
+        """Gradients as the gradient function gave them."""
+        self._gradients.update(gradients)
+
+    def add_update(self, gradients: dict[str, Any]) -> None:
+        """Gradients as they reached an optimizer."""
+        self._optimizer_gradients.update(gradients)
+
+    def save_result(self) -> None:
+        """Write the numbers that are known by now, with all parameters as they are now."""
+        result: dict[str, Any] = {}
+        # The most outward value wins: what the training cell returns, then the gradient function's, then a forward's.
+        for source in ("output", "value", "forward", "separate"):
+            if source in self._losses:
+                result["loss"] = self._losses[source]
+                break
+        result.update({f"output:{number}": array for number, array in enumerate(self._outputs)})
+        gradients = self._optimizer_gradients or self._gradients
+        result.update({f"gradient:{name}": array for name, array in gradients.items()})
+        result.update({f"parameter:{name}": to_array(parameter) for name, parameter in live_parameters().items()})
+        save_arrays(result_file(self._out, self.index), result)
+
+    def summary(self, calls: dict[str, int] | None) -> dict[str, Any]:
+        """The step's entry in the report."""
+        return {
+            "name": self.name,
+            "location": self.location,
+            "graphs": self._graphs,
+            "optimizers": sorted({type(optimizer).__name__ for optimizer in self.optimizers}),
+            "gradients_from": "optimizer" if self._optimizer_gradients else "gradient function",
+            "autograd_nodes": dict(self._autograd),
+            "forward_runs": self._cell_runs[id(self._network)],
+            "operator_calls": calls,
+            "remarks": self.remarks,
+        }

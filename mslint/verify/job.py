@@ -1,0 +1,57 @@
+"""What the parent asks of a child, and the names of the files in which the child answers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+REPORT = "report.json"
+DESCRIPTOR = "mind_ir.descriptor"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of one script in one mode, up to its first training steps."""
+
+    script: str
+    """The script's copy in the mirror."""
+    arguments: list[str]
+    directory: str
+    """The working directory: a folder of the mirror."""
+    mode: str
+    """``graph`` or ``pynative``; forced upon the script."""
+    root: str
+    """The root of the mirrored project: what lies below it is the user's code."""
+    out: str
+    """Where the answers go."""
+    replay: str | None = None
+    """The ``out`` of the run whose parameters and inputs every step starts from."""
+    dropout: bool = True
+    """False: every dropout passes its input on."""
+    scratch: str = ""
+    """The one folder tree in which the script may write."""
+    protected: list[str] = field(default_factory=list)
+    """Folders of the user in which nothing may be written, even where they lie in the temporary directory."""
+
+    def write(self, path: Path) -> None:
+        path.write_text(json.dumps(asdict(self)), encoding="utf-8")
+
+    @classmethod
+    def read(cls, path: Path) -> Job:
+        return cls(**json.loads(path.read_text(encoding="utf-8")))
+
+
+def state_file(out: Path, step: int) -> Path:
+    """All parameters and the inputs, just before the step."""
+    return out / f"step{step}.before.npz"
+
+
+def result_file(out: Path, step: int) -> Path:
+    """What the step gave: loss and other outputs, gradients, parameters."""
+    return out / f"step{step}.after.npz"
+
+
+def graph_file(out: Path, step: int, number: int) -> Path:
+    """A graph that ran in the step, as a serialised MindIR ``ModelProto``."""
+    return out / f"step{step}.graph{number}.mindir"
