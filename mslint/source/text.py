@@ -1,0 +1,145 @@
+"""Source files as text, exact to the byte: encoding, byte order mark and line ends survive reading and writing."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import re
+import tokenize
+from bisect import bisect_right
+from dataclasses import dataclass
+from pathlib import Path
+
+from mslint.findings import Position
+
+_SAVE_AS_UTF8 = "save the file as UTF-8, or name its encoding in the first line (`# -*- coding: gbk -*-`)"
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+
+
+class Unreadable(Exception):
+    """A file that cannot be taken as Python source, with what its owner can do about it."""
+
+    def __init__(self, filename: str, position: Position | None, message: str, remedy: str) -> None:
+        super().__init__(filename, position, message, remedy)
+        self.filename = filename
+        self.position = position
+        self.message = message
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        place = f":{self.position.row}:{self.position.column}" if self.position else ""
+        return f"{self.filename}{place}: {self.message}; {self.remedy}"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A Python file as it stands on disk (or came through standard input).
+
+    ``text`` has no byte order mark and keeps its line ends as they are. ``path`` is absolute, ``filename`` the name
+    to show.
+    """
+
+    path: Path
+    filename: str
+    text: str
+    encoding: str = "utf-8"
+    bom: bool = False
+
+    def encode(self, text: str) -> bytes:
+        """Return the bytes that hold ``text`` in this file's encoding."""
+        try:
+            body = text.encode(self.encoding)
+        except UnicodeEncodeError as error:
+            raise Unreadable(
+                self.filename,
+                position_at(text, error.start),
+                f"{text[error.start]!r} cannot be written in {self.encoding}",
+                "save the file as UTF-8 and drop its coding line",
+            ) from None
+        return codecs.BOM_UTF8 + body if self.bom else body
+
+
+def read(path: Path) -> Source:
+    """Read the Python file at ``path``."""
+    filename = shown(path)
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise Unreadable(filename, None, "no such file or folder", "check the spelling of the path") from None
+    except IsADirectoryError:
+        raise Unreadable(filename, None, "is a folder", "name a file in it") from None
+    except PermissionError:
+        raise Unreadable(filename, None, "may not be read", "change its permissions, or exclude it") from None
+    except OSError as error:
+        raise Unreadable(filename, None, f"cannot be read ({error.strerror})", "check the path") from None
+    return decode(data, path.absolute(), filename)
+
+
+def decode(data: bytes, path: Path, filename: str) -> Source:
+    """Take ``data`` as Python source, by its byte order mark and coding line (PEP 263)."""
+    bom = data.startswith(codecs.BOM_UTF8)
+    body = data[len(codecs.BOM_UTF8) :] if bom else data
+    if b"\0" in body:
+        raise Unreadable(
+            filename, _position_in_bytes(body, body.index(b"\0")), "holds a null byte", "save it as UTF-8 text"
+        )
+    try:
+        encoding = "utf-8" if bom else tokenize.detect_encoding(io.BytesIO(data).readline)[0]
+        text = body.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise Unreadable(filename, _position_in_bytes(body, error.start), _undecodable(error), _SAVE_AS_UTF8) from None
+    except (SyntaxError, LookupError):
+        raise Unreadable(filename, *_wrong_encoding(body)) from None
+    if text.encode(encoding) != body:
+        raise Unreadable(filename, None, f"{encoding} does not keep its bytes when written again", "save it as UTF-8")
+    return Source(path, filename, text, encoding, bom)
+
+
+def shown(path: Path) -> str:
+    """Return the name to show for ``path``: relative to the working directory where it lies below it."""
+    absolute = Path(path).absolute()
+    try:
+        return str(absolute.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def lines_of(text: str) -> list[str]:
+    """Split ``text`` into rows as Python does (``\\n``, ``\\r\\n`` and ``\\r`` only), line ends kept."""
+    return _LINE.findall(text)
+
+
+def line_starts(text: str) -> list[int]:
+    """Return where each row of ``text`` begins, the empty one behind a last line end included."""
+    return [0, *(match.end() for match in _LINE_END.finditer(text))]
+
+
+def position_at(text: str, offset: int) -> Position:
+    """Return the row and column of ``offset`` in ``text``."""
+    starts = line_starts(text)
+    row = bisect_right(starts, offset)
+    return Position(row, offset - starts[row - 1] + 1)
+
+
+def _position_in_bytes(body: bytes, offset: int) -> Position:
+    """Return the place of a byte in text that need not be decodable: what stands before it counts as UTF-8."""
+    before = body[:offset].decode("utf-8", "replace")
+    return position_at(before, len(before))
+
+
+def _wrong_encoding(body: bytes) -> tuple[Position, str, str]:
+    """Explain why ``tokenize.detect_encoding`` would have none of ``body``: it does not tell its reasons apart."""
+    for row, line in enumerate(body.splitlines()[:2], 1):
+        if declared := re.match(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)", line):
+            name = declared[1].decode("ascii", "replace")
+            return Position(row, 1), f"the coding line names {name}, which does not fit", "correct the coding line"
+    try:
+        body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return _position_in_bytes(body, error.start), _undecodable(error), _SAVE_AS_UTF8
+    return Position(1, 1), "the encoding cannot be told", _SAVE_AS_UTF8
+
+
+def _undecodable(error: UnicodeDecodeError) -> str:
+    return f"byte 0x{error.object[error.start]:02x} is not {error.encoding}"
