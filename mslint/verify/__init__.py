@@ -1,0 +1,28 @@
+"""Proves by running and compiling that a rewritten training script computes what the original computes."""
+
+from __future__ import annotations
+
+from mslint.verify.result import (
+    Comparison,
+    Counts,
+    Loss,
+    ModeResult,
+    PynativeCounts,
+    StepResult,
+    Verification,
+)
+from mslint.verify.verification import MODES, VerifierUnavailable, require_mindspore, verify
+
+__all__ = [
+    "MODES",
+    "Comparison",
+    "Counts",
+    "Loss",
+    "ModeResult",
+    "PynativeCounts",
+    "StepResult",
+    "Verification",
+    "VerifierUnavailable",
+    "require_mindspore",
+    "verify",
+]

@@ -1,4 +1,4 @@
-"""Named arrays in one file: how tensors travel between the children and the parent. Needs numpy, nothing of MindSpore."""
+"""Named arrays in one file: how tensors travel between the children and the parent. Needs numpy only."""
 
 from __future__ import annotations
 

@@ -25,10 +25,14 @@ class Job:
     """The root of the mirrored project: what lies below it is the user's code."""
     out: str
     """Where the answers go."""
+    entry: str | None = None
+    """A function to call after importing the script; without one the script is the main program."""
     replay: str | None = None
     """The ``out`` of the run whose parameters and inputs every step starts from."""
     dropout: bool = True
     """False: every dropout passes its input on."""
+    memory_gb: float = 8
+    """Address space that the child may use."""
     scratch: str = ""
     """The one folder tree in which the script may write."""
     protected: list[str] = field(default_factory=list)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import sys
 import traceback
 from importlib.machinery import SourceFileLoader
@@ -18,6 +19,8 @@ from mslint.verify.job import DESCRIPTOR, Job  # noqa: E402
 
 def main(job: Job) -> NoReturn:
     """Run the script; never returns: threads of data sets and kernels must not delay or spoil the end."""
+    resource.setrlimit(resource.RLIMIT_AS, (int(job.memory_gb * 2**30),) * 2)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.chdir(job.directory)
     if job.mode == "pynative":
         os.environ["MS_JIT"] = "0"
@@ -40,9 +43,10 @@ def main(job: Job) -> NoReturn:
     import mindspore
 
     report.data["mindspore"] = mindspore.__version__
-    standins.install(job.mode, report.stand_in)
+    report.data["native_mode"] = "pynative"
+    standins.install(job.mode, report)
     if not job.dropout:
-        standins.drop_dropout(report.stand_in)
+        standins.drop_dropout(report)
     replay = Path(job.replay) if job.replay else None
     probe = Probe(report, out, replay, job.root, lambda: end("trained"))
     probe.install()
@@ -64,22 +68,23 @@ def main(job: Job) -> NoReturn:
 
 
 def _run(job: Job) -> None:
-    """Execute the script as ``__main__``, where graph parsing can import the module that holds its functions."""
+    """Execute the script under a name by which graph parsing can import the module that holds its functions."""
     sys.argv = [job.script, *job.arguments]
     sys.path[0] = os.path.dirname(job.script)
-    module = ModuleType("__main__")
+    name = "__main__" if job.entry is None else Path(job.script).stem
+    module = ModuleType(name)
     module.__file__ = job.script
-    module.__loader__ = SourceFileLoader("__main__", job.script)
+    module.__loader__ = SourceFileLoader(name, job.script)
     module.__dict__["__builtins__"] = __builtins__
-    sys.modules["__main__"] = module
+    sys.modules[name] = module
     exec(compile(Path(job.script).read_bytes(), job.script, "exec"), module.__dict__)
+    if job.entry is not None:
+        getattr(module, job.entry)()
 
 
 def _described(error: BaseException, root: str) -> str:
     message = " ".join(str(error).split())[:300]
-    frames = [
-        frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(root + os.sep)
-    ]
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(root + os.sep)]
     place = f" ({os.path.relpath(frames[-1].filename, root)}:{frames[-1].lineno})" if frames else ""
     return f"raised {type(error).__name__}: {message}{place}"
 

@@ -46,7 +46,8 @@ class OperatorCalls:
     def __init__(self) -> None:
         self._counts: Counter[str] | None = None
         if hasattr(ms, "MsDispatchMode"):
-            self._counts = counts = Counter()
+            counts: Counter[str] = Counter()
+            self._counts = counts
 
             class Counting(ms.MsDispatchMode):  # type: ignore[misc]
                 def __ms_dispatch__(self, func: Any, args: Any, kwargs: Any = None) -> Any:
@@ -56,10 +57,12 @@ class OperatorCalls:
             # Stays on until the process ends.
             Counting().__enter__()
 
-    def take(self) -> dict[str, int] | None:
-        """The calls since the last take; None where MindSpore has no dispatcher to ask."""
+    def clear(self) -> None:
+        if self._counts is not None:
+            self._counts.clear()
+
+    def counts(self) -> dict[str, int] | None:
+        """The calls since the last clearing; None where MindSpore has no dispatcher to ask."""
         if self._counts is None:
             return None
-        taken = {name: count for name, count in self._counts.items() if name not in _HELPERS}
-        self._counts.clear()
-        return taken
+        return {name: count for name, count in sorted(self._counts.items()) if name not in _HELPERS}

@@ -15,6 +15,8 @@ except ImportError:  # before 2.10
 # With this phase the compiler stops before kernel selection: operators without a CPU kernel do not matter.
 _PHASE = "export.mindir"
 
+__all__ = ["api", "cell_graph", "descriptor", "function_graph", "has_backward"]
+
 
 def cell_graph(cell: Any, arguments: Any, options: Any) -> bytes:
     """The MindIR ``ModelProto`` of a Cell called with these arguments. Raises whatever the compiler raises."""

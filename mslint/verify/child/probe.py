@@ -48,6 +48,7 @@ class Probe:
         self._seen_sites: set[Any] = set()
         self._kept_alive: list[Any] = []
         self._used_optimizers: set[int] = set()
+        self._closed = 0
         self._rounds = 0
         self._deadline: float | None = None
         self._in_forward = False
@@ -71,8 +72,8 @@ class Probe:
         self._used_optimizers |= {id(optimizer) for optimizer in step.optimizers}
         if not step.complete:
             step.save_result()
-        self._report.data["steps"].append(step.summary(self._calls.take()))
-        self._report.save()
+        self._write(step)
+        self._closed += 1
 
     # -- the course of a step ------------------------------------------------------------------------------------------
 
@@ -87,15 +88,18 @@ class Probe:
         if site in self._seen_sites:
             self._came_round()
             return
-        if len(self._report.data["steps"]) >= _MAX_STEPS:
+        if self._closed >= _MAX_STEPS:
             self._finish()
         self._kept_alive.append(kept)
-        ms.set_seed(_SEED)
-        self._calls.take()
-        index = len(self._report.data["steps"])
-        self._step = Step(index, name, self._caller(), inputs, self._out, self._replay)
+        self._step = Step(self._closed, name, self._caller(), inputs, self._out, self._replay)
         self._step.sites.add(site)
-        self._report.data["remarks"] = self._step.remarks
+        ms.set_seed(_SEED)
+        self._calls.clear()
+
+    def _write(self, step: Step) -> None:
+        """Put what is known of the open step into the report: nobody knows what the script does next."""
+        if step.has_gradient:
+            self._report.data["steps"][self._closed :] = [step.summary(self._calls.counts())]
         self._report.save()
 
     def _came_round(self) -> None:
@@ -110,6 +114,7 @@ class Probe:
         if self._step is not None and self._step.has_gradient:
             self._step.complete = True
             self._step.save_result()
+            self._write(self._step)
 
     @contextmanager
     def _inside(self) -> Iterator[None]:
@@ -260,6 +265,7 @@ class Probe:
             step.add_loss("separate", result)
             return result
         step.has_gradient = True
+        self._write(step)
         if gradient is not None:
             result = run()
             gradient.keep(step, result)
@@ -315,7 +321,7 @@ class Probe:
         kind.__call__ = hooked
 
     def _hook_pynative_gradients(self) -> None:
-        forward = composite._pynative_func_grad_forward
+        forward = vars(composite)["_pynative_func_grad_forward"]
         backward = api._PyNativeExecutor.grad
 
         def followed_forward(fn: Any, *arguments: Any, **options: Any) -> Any:
@@ -338,8 +344,8 @@ class Probe:
                 self._step.add_gradients(_by_name(gradients, weights if operation.get_by_list else None, by_position))
             return gradients
 
-        composite._pynative_func_grad_forward = followed_forward
-        importlib.import_module("mindspore.ops.function.grad.grad_func")._pynative_func_grad_forward = followed_forward
+        for module in (composite, importlib.import_module("mindspore.ops.function.grad.grad_func")):
+            vars(module)["_pynative_func_grad_forward"] = followed_forward
         api._PyNativeExecutor.grad = followed_backward
 
 

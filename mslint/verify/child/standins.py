@@ -5,15 +5,15 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import mindspore as ms
 from mindspore import context, nn, ops
 
 from mslint.verify.child import overflow
+from mslint.verify.child.report import Report
 
-StandIn = Callable[[str], None]
 # Keys of set_context that choose the device or write files into the working directory.
 _DROPPED = {"device_target", "device_id", "save_graphs", "save_graphs_path"}
 
@@ -30,20 +30,20 @@ def replace_everywhere(original: Any, substitute: Any) -> None:
                     setattr(module, attribute, substitute)
 
 
-def install(mode: str, stand_in: StandIn) -> None:
+def install(mode: str, report: Report) -> None:
     """Stand in for devices, mode, communication, parallel context, data sinking and overflow detection.
 
-    ``stand_in`` is told of each one that the script asks for.
+    The report is told of each one that the script asks for.
     """
     ms.set_device("CPU")
-    _contexts(mode, stand_in)
-    _communication(stand_in)
-    _collectives(stand_in)
-    _datasets(stand_in)
-    _training(stand_in)
+    _contexts(mode, report)
+    _communication(report)
+    _collectives(report)
+    _datasets(report)
+    _training(report)
 
 
-def _contexts(mode: str, stand_in: StandIn) -> None:
+def _contexts(mode: str, report: Report) -> None:
     set_context, set_device = context.set_context, ms.set_device
     forced = ms.GRAPH_MODE if mode == "graph" else ms.PYNATIVE_MODE
     set_context(mode=forced)
@@ -51,35 +51,34 @@ def _contexts(mode: str, stand_in: StandIn) -> None:
     def stand_in_context(**options: Any) -> None:
         for key, value in options.items():
             if key == "mode":
-                if value != forced:
-                    stand_in(f"set_context(mode=...): {mode} mode is forced")
+                report.data["native_mode"] = "graph" if value == ms.GRAPH_MODE else "pynative"
             elif key in _DROPPED:
                 if (key, value) != ("device_target", "CPU"):
-                    stand_in(f"set_context({key}={value!r}): dropped, the script runs on the CPU")
+                    report.stand_in(f"set_context({key}={value!r}): dropped, the script runs on the CPU")
             else:
                 try:
                     set_context(**{key: value})
                 except (ValueError, TypeError, RuntimeError) as error:
-                    stand_in(f"set_context({key}={value!r}): dropped, {_first_line(error)}")
+                    report.stand_in(f"set_context({key}={value!r}): dropped, {_first_line(error)}")
 
     def stand_in_device(device_target: str, device_id: int | None = None) -> None:
         if device_target != "CPU":
-            stand_in(f"set_device({device_target!r}): the CPU stands in")
+            report.stand_in(f"set_device({device_target!r}): the CPU stands in")
 
     def stand_in_parallel(**options: Any) -> None:
         for key, value in options.items():
-            stand_in(f"set_auto_parallel_context({key}={value!r}): dropped, the world has one rank")
+            report.stand_in(f"set_auto_parallel_context({key}={value!r}): dropped, the world has one rank")
 
     replace_everywhere(set_context, stand_in_context)
     replace_everywhere(set_device, stand_in_device)
     replace_everywhere(context.set_auto_parallel_context, stand_in_parallel)
 
 
-def _communication(stand_in: StandIn) -> None:
+def _communication(report: Report) -> None:
     def constant(name: str, value: Any, told: bool) -> Callable[..., Any]:
         def stand_in_function(*_arguments: Any, **_options: Any) -> Any:
             if told:
-                stand_in(f"{name}(): no launcher, the world has one rank")
+                report.stand_in(f"{name}(): no launcher, the world has one rank")
             return value
 
         return stand_in_function
@@ -119,20 +118,20 @@ class _OneRankReducer(nn.Cell):  # type: ignore[misc]
         return gradients
 
 
-def _collectives(stand_in: StandIn) -> None:
+def _collectives(report: Report) -> None:
     # The compiler imports these at its first gradient; they register rules for the real operators' classes.
     for rules in ("mindspore.ops._grad_experimental", "mindspore.ops._vmap"):
         importlib.import_module(rules)
 
     def reducer(*arguments: Any, **options: Any) -> _OneRankReducer:
-        stand_in("nn.DistributedGradReducer: identity, the world has one rank")
+        report.stand_in("nn.DistributedGradReducer: identity, the world has one rank")
         return _OneRankReducer()
 
     replace_everywhere(nn.DistributedGradReducer, reducer)
 
     def identity(name: str) -> Callable[..., Any]:
         def stand_in_operator(*_arguments: Any, **_options: Any) -> Any:
-            stand_in(f"ops.{name}: identity, the world has one rank")
+            report.stand_in(f"ops.{name}: identity, the world has one rank")
             return ops.Identity()
 
         return stand_in_operator
@@ -144,7 +143,7 @@ def _collectives(stand_in: StandIn) -> None:
                 setattr(module, name, identity(name))
 
 
-def _datasets(stand_in: StandIn) -> None:
+def _datasets(report: Report) -> None:
     import mindspore.dataset as dataset
     from mindspore.dataset.core import validator_helpers
     from mindspore.dataset.engine import datasets
@@ -156,7 +155,9 @@ def _datasets(stand_in: StandIn) -> None:
 
     def limited(self: Any, children: Any = None, num_parallel_workers: int | None = None, cache: Any = None) -> None:
         if num_parallel_workers is not None and num_parallel_workers > available:
-            stand_in(f"num_parallel_workers={num_parallel_workers}: limited to the {available} cores of this machine")
+            report.stand_in(
+                f"num_parallel_workers={num_parallel_workers}: limited to the {available} cores of this machine"
+            )
             num_parallel_workers = available
         initialise(self, children, num_parallel_workers, cache)
 
@@ -164,7 +165,7 @@ def _datasets(stand_in: StandIn) -> None:
     dataset.config.set_num_parallel_workers = lambda number: set_workers(min(number, available))
 
 
-def _training(stand_in: StandIn) -> None:
+def _training(report: Report) -> None:
     from mindspore.nn.wrap import loss_scale
     from mindspore.train import amp
 
@@ -172,7 +173,9 @@ def _training(stand_in: StandIn) -> None:
     initialise = scaled.__init__
 
     def told(self: Any, *arguments: Any, **options: Any) -> None:
-        stand_in("TrainOneStepWithLossScaleCell: overflow is detected by isfinite, the hardware's way has no CPU kernel")
+        report.stand_in(
+            "TrainOneStepWithLossScaleCell: overflow is detected by isfinite, the hardware's way has no CPU kernel"
+        )
         initialise(self, *arguments, **options)
 
     scaled.__init__ = told
@@ -180,8 +183,8 @@ def _training(stand_in: StandIn) -> None:
     scaled.get_overflow_status = overflow.get_overflow_status
 
     def sink(fn: Any, dataset: Any, *_arguments: Any, **_options: Any) -> Callable[..., Any]:
-        stand_in("data_sink: the CPU has no sink, every call takes the next batch")
-        batches = iter(())
+        report.stand_in("data_sink: the CPU has no sink, every call takes the next batch")
+        batches: Iterator[Any] = iter(())
 
         def step(*_arguments: Any, **_options: Any) -> Any:
             nonlocal batches
@@ -208,9 +211,9 @@ def _training(stand_in: StandIn) -> None:
     replace_everywhere(build, build_anywhere)
 
 
-def drop_dropout(stand_in: StandIn) -> None:
+def drop_dropout(report: Report) -> None:
     """Every dropout passes its input on: masks depend on how often and in which order layers were built and run."""
-    stand_in("dropout: identity, on both sides")
+    report.stand_in("dropout: identity, on both sides")
 
     for name in ("Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "DropoutExt"):
         if hasattr(nn, name):

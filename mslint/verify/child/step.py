@@ -17,7 +17,9 @@ class Step:
     Creating it takes the state before the step, or puts the replayed run's into this process.
     """
 
-    def __init__(self, index: int, name: str, location: str | None, inputs: Any, out: Path, replay: Path | None) -> None:
+    def __init__(
+        self, index: int, name: str, location: str | None, inputs: Any, out: Path, replay: Path | None
+    ) -> None:
         self.index = index
         self.name = name
         self.location = location

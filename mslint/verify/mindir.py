@@ -1,0 +1,237 @@
+"""Reads compiled MindIR into networkx and counts what a training step is made of. Needs no MindSpore."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
+
+import networkx as nx
+
+from mslint.verify.result import Counts
+
+BOOKKEEPING = frozenset(
+    ("Constant", "MakeTuple", "MakeList", "TupleGetItem", "ListGetItem")
+    + ("Depend", "UpdateState", "Load", "Return", "Partial")
+)
+"""Operators that only tie others together; they compute nothing."""
+COMMUNICATION = frozenset(
+    ("AllReduce", "AllGather", "AllToAll", "AllToAllv", "AlltoAll", "AlltoAllV", "Barrier", "BatchISendIRecv")
+    + ("Broadcast", "CollectiveGather", "CollectiveScatter", "NeighborExchange", "NeighborExchangeV2")
+    + ("Receive", "Reduce", "ReduceScatter", "Send")
+)
+KINDS = ("forward", "backward", "optimizer", "communication", "other")
+
+# Bytes of an element by TensorProto.DataType.
+_ITEM_BYTES = {
+    1: 4, 2: 1, 3: 1, 4: 2, 5: 2, 6: 4, 7: 8, 9: 1, 10: 2, 11: 8, 12: 4, 13: 8, 14: 8, 15: 16, 16: 2, 17: 8,
+}  # fmt: skip
+
+
+def read_model(serialised: bytes, descriptor: bytes) -> Any:
+    """Parse a ``ModelProto`` with the description that came along with it.
+
+    ``descriptor`` is the serialised file descriptor of MindSpore's ``mind_ir.proto``, in which its versions differ.
+    """
+    from google.protobuf import descriptor_pool, message_factory
+
+    pool = descriptor_pool.DescriptorPool()
+    pool.AddSerializedFile(descriptor)
+    description = pool.FindMessageTypeByName("mind_ir.ModelProto")
+    if hasattr(message_factory, "GetMessageClass"):
+        message_class = message_factory.GetMessageClass(description)
+    else:  # before protobuf 4.22
+        message_class = message_factory.MessageFactory(pool).GetPrototype(description)
+    model = message_class()
+    model.ParseFromString(serialised)
+    return model
+
+
+def graph_of(model: Any, optimizers: Collection[str] = (), *, update_only: bool = False) -> nx.DiGraph:
+    """The nodes of the main graph and its sub-graphs with the flow of data between them.
+
+    Nodes are ``(graph name, output name)`` and carry ``op``, ``scope``, ``kind``, ``bytes`` (one entry for each element
+    of the output), ``function`` and ``order`` (the place in the graph's own order). Edges carry ``data``: False where
+    they only order side effects. ``optimizers`` are the class names of optimizers, by which their scopes are known;
+    with ``update_only`` the whole graph is an optimizer's.
+    """
+    graph = nx.DiGraph()
+    for function in (model.graph, *model.functions):
+        for order, node in enumerate(function.node):
+            operator = node.op_type.rsplit("::", 1)[-1].rsplit(":", 1)[0]
+            name = (function.name, node.output[0])
+            graph.add_node(
+                name,
+                op=operator,
+                scope=node.domain,
+                bytes=_output_bytes(node),
+                function=function.name,
+                order=order,
+                index=_constant(node) if operator == "Constant" else None,
+                inputs=tuple((function.name, given) for given in node.input),
+            )
+            for position, given in enumerate(node.input):
+                ordering = operator == "UpdateState" or (operator in ("Depend", "Load") and position > 0)
+                graph.add_edge((function.name, given), name, data=not ordering)
+    # Inputs and parameters have no node of their own.
+    graph.remove_nodes_from([name for name in graph if "op" not in graph.nodes[name]])
+    _classify(graph, optimizers, update_only)
+    return graph
+
+
+def count(graphs: Iterable[nx.DiGraph]) -> Counts:
+    """Count all graphs that ran in a step; their memory peaks are not added up, as they run one after another."""
+    operators = {kind: Counter[str]() for kind in KINDS}
+    subgraphs = saved = peak = 0
+    for graph in graphs:
+        for name in _working(graph):
+            node = graph.nodes[name]
+            operators[node["kind"]][node["op"]] += 1
+        subgraphs += len({node["function"] for _, node in graph.nodes(data=True)}) - 1
+        saved += saved_bytes(graph)
+        peak = max(peak, peak_bytes(graph))
+    return Counts(
+        **{kind: counted.total() for kind, counted in operators.items()},
+        subgraphs=subgraphs,
+        saved_bytes=saved,
+        peak_bytes=peak,
+        operators={kind: dict(sorted(counted.items())) for kind, counted in operators.items() if counted},
+    )
+
+
+def saved_bytes(graph: nx.DiGraph) -> int:
+    """Bytes of the outputs of forward nodes that backward nodes read, each once."""
+    read = {
+        source
+        for name in _working(graph)
+        if graph.nodes[name]["kind"] == "backward"
+        for given in graph.nodes[name]["inputs"]
+        for source in _sources(graph, given)
+        if graph.nodes[source[0]]["kind"] == "forward"
+    }
+    return sum(_bytes(graph, source) for source in read)
+
+
+def peak_bytes(graph: nx.DiGraph) -> int:
+    """The most bytes alive at once: a result lives from its node to its last reader, in the order of the graph.
+
+    Sub-graphs run inside the main graph: the largest one's peak is added. Optimizers work in place, they take nothing.
+    """
+    peaks: dict[str, int] = {}
+    order: dict[str, list[Any]] = {}
+    for name in _working(graph):
+        order.setdefault(graph.nodes[name]["function"], []).append(name)
+    for function, names in order.items():
+        last_reader: dict[Any, Any] = {}
+        for name in names:
+            for given in graph.nodes[name]["inputs"]:
+                for source in _sources(graph, given):
+                    last_reader[source] = name
+        dying: dict[Any, int] = {}
+        for source, reader in last_reader.items():
+            dying[reader] = dying.get(reader, 0) + _bytes(graph, source)
+        alive = peaks[function] = 0
+        for name in names:
+            read = sum(_bytes(graph, source) for source in last_reader if source[0] == name)
+            alive += read
+            peaks[function] = max(peaks[function], alive)
+            alive -= dying.get(name, 0)
+    main = next(iter(graph.nodes(data="function")), (None, None))[1]
+    inner = [peak for function, peak in peaks.items() if function != main]
+    return peaks.get(main or "", 0) + max(inner, default=0)
+
+
+def _working(graph: nx.DiGraph) -> Iterator[Any]:
+    """The nodes that compute something, in the order of their graphs."""
+    return (name for name, operator in graph.nodes(data="op") if operator not in BOOKKEEPING)
+
+
+def _classify(graph: nx.DiGraph, optimizers: Collection[str], update_only: bool) -> None:
+    names = "|".join(map(re.escape, sorted(optimizers)))
+    optimizer_scope = re.compile(rf"(^|[/-])({names})/") if names else None
+    for _, node in graph.nodes(data=True):
+        scope = node["scope"]
+        if node["op"] in COMMUNICATION:
+            node["kind"] = "communication"
+        elif update_only or (optimizer_scope is not None and optimizer_scope.search(scope)):
+            node["kind"] = "optimizer"
+        elif scope.startswith("Gradients"):
+            node["kind"] = "backward"
+        elif scope.startswith("recompute_"):
+            node["kind"] = "other"
+        else:
+            node["kind"] = "forward"
+    # What is neither, but works on gradients: clipping, unscaling, overflow detection.
+    flow = nx.subgraph_view(graph, filter_edge=lambda source, target: graph.edges[source, target]["data"])
+    reached: set[Any] = set()
+    waiting = [name for name in _working(graph) if graph.nodes[name]["kind"] in ("backward", "communication")]
+    while waiting:
+        for follower in flow.successors(waiting.pop()):
+            if follower not in reached:
+                reached.add(follower)
+                waiting.append(follower)
+    for name in reached:
+        if graph.nodes[name]["kind"] == "forward":
+            graph.nodes[name]["kind"] = "other"
+
+
+def _sources(graph: nx.DiGraph, name: Any, element: int | None = None) -> Iterator[tuple[Any, int | None]]:
+    """The computing nodes, each with the element of its output, that a name stands for behind bookkeeping."""
+    if name not in graph:
+        return
+    node = graph.nodes[name]
+    operator, inputs = node["op"], node["inputs"]
+    if operator not in BOOKKEEPING:
+        yield name, element if element is not None and len(node["bytes"]) > 1 else None
+    elif operator in ("Depend", "Load"):
+        yield from _sources(graph, inputs[0], element)
+    elif operator in ("TupleGetItem", "ListGetItem"):
+        index = graph.nodes[inputs[1]]["index"] if inputs[1] in graph else None
+        yield from _sources(graph, inputs[0], index)
+    elif operator in ("MakeTuple", "MakeList"):
+        chosen: Sequence[Any] = inputs
+        if element is not None and element < len(inputs):
+            chosen = inputs[element : element + 1]
+        for given in chosen:
+            yield from _sources(graph, given)
+
+
+def _bytes(graph: nx.DiGraph, source: tuple[Any, int | None]) -> int:
+    name, element = source
+    if graph.nodes[name]["kind"] == "optimizer":
+        return 0
+    elements: tuple[int, ...] = graph.nodes[name]["bytes"]
+    return sum(elements) if element is None or element >= len(elements) else elements[element]
+
+
+def _output_bytes(node: Any) -> tuple[int, ...]:
+    for attribute in node.attribute:
+        if attribute.name == "shape":
+            return tuple(_tensor_bytes(tensor) for tensor in _tensors(attribute))
+    return ()
+
+
+def _tensors(attribute: Any) -> Iterator[Any]:
+    yield from attribute.tensors
+    for value in attribute.values:
+        yield from _tensors(value)
+
+
+def _tensor_bytes(tensor: Any) -> int:
+    size = _ITEM_BYTES.get(tensor.data_type, 0)
+    for dimension in tensor.dims:
+        # -1 is a dimension known at run time only.
+        size *= max(dimension, 1)
+    return size
+
+
+def _constant(node: Any) -> int | None:
+    """The value of a constant if it is one integer: the index of a TupleGetItem."""
+    for attribute in node.attribute:
+        if attribute.name == "value":
+            if len(attribute.ints) == 1:
+                return int(attribute.ints[0])
+            if attribute.HasField("i"):
+                return int(attribute.i)
+    return None

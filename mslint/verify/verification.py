@@ -1,0 +1,196 @@
+"""Runs both sides of a verification in each mode and puts the answer together."""
+
+from __future__ import annotations
+
+import importlib.util
+import tempfile
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from mslint.findings import Verdict
+from mslint.verify.compare import compare_step, draws_random_numbers
+from mslint.verify.job import Job
+from mslint.verify.mirror import Mirror, build, project_root
+from mslint.verify.process import Run, run
+from mslint.verify.result import ModeResult, StepResult, Verification
+
+MODES = ("graph", "pynative")
+
+
+class VerifierUnavailable(Exception):
+    """MindSpore or a NumPy that it can work with is missing; the message says what to install."""
+
+
+def require_mindspore() -> None:
+    """Raise VerifierUnavailable unless a child could import MindSpore. Imports nothing itself."""
+    if importlib.util.find_spec("mindspore") is None:
+        raise VerifierUnavailable('verify needs MindSpore: pip install "mslint[verify]"')
+    try:
+        numpy = version("numpy")
+    except PackageNotFoundError:
+        raise VerifierUnavailable('verify needs NumPy: pip install "mslint[verify]"') from None
+    if int(numpy.split(".")[0]) >= 2:
+        # The wheel's compiled part is built for NumPy 1; with 2 the first tensor operation raises SystemError.
+        raise VerifierUnavailable(f'MindSpore does not work with NumPy {numpy}: pip install "numpy<2"')
+
+
+def verify(
+    script: Path,
+    replacements: Mapping[Path, bytes],
+    *,
+    arguments: Sequence[str] = (),
+    entry: str | None = None,
+    modes: Sequence[str] = MODES,
+    timeout: float = 120,
+    memory_gb: float = 8,
+    working_directory: Path | None = None,
+) -> Verification:
+    """Run a script as it is and with some files replaced up to the first training steps, and compare these.
+
+    ``replacements`` maps files of the user to their new content; ``arguments`` are the script's own; with
+    ``entry`` it is imported and that function called, instead of being run as the main program; ``timeout`` (seconds)
+    and ``memory_gb`` hold for each run, of which there are two a mode, four where dropout has to be switched
+    off. The user's files are not written.
+
+    Raises VerifierUnavailable if MindSpore is missing, and OSError if the script cannot be read.
+    """
+    require_mindspore()
+    script = script.resolve(strict=True)
+    directory = (working_directory or Path.cwd()).resolve()
+    replaced = {path.resolve(): content for path, content in replacements.items()}
+    root = project_root(script, directory, replaced)
+    with tempfile.TemporaryDirectory(prefix="mslint-verify-", ignore_cleanup_errors=True) as folder:
+        sides = _Sides(
+            root, script, directory, replaced, tuple(arguments), entry, timeout, memory_gb, Path(folder).resolve()
+        )
+        # Both modes at once: a child mostly waits for imports and compiles on one core.
+        with ThreadPoolExecutor(max_workers=len(modes)) as pool:
+            results = tuple(pool.map(sides.verify, modes))
+    verdict, reason = _overall(results)
+    return Verification(
+        script=str(script), verdict=verdict, reason=reason, modes=results, changed=tuple(map(str, replaced))
+    )
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """The two sides of one verification, and how to run them."""
+
+    root: Path
+    script: Path
+    directory: Path
+    replacements: Mapping[Path, bytes]
+    arguments: tuple[str, ...]
+    entry: str | None
+    timeout: float
+    memory_gb: float
+    scratch: Path
+
+    def verify(self, mode: str) -> ModeResult:
+        original, rewritten, steps = self._compare(mode, dropout=True)
+        if any(step.verdict is Verdict.DIFFERENT and draws_random_numbers(step) for step in steps):
+            # Masks depend on how often and in what order dropout layers were built and run, not on what is computed.
+            original, rewritten, steps = self._compare(mode, dropout=False)
+            steps = tuple(
+                replace(step, reason=f"{step.reason}, with dropout switched off on both sides: its masks differ")
+                for step in steps
+            )
+        verdict, reason = _conclude(original, rewritten, steps)
+        reports = [side.report for side in (original, rewritten) if side is not None]
+        failed = rewritten if rewritten is not None and not original.failure else original
+        return ModeResult(
+            mode=mode,
+            verdict=verdict,
+            reason=reason,
+            steps=steps,
+            stand_ins=tuple(dict.fromkeys(what for report in reports for what in report.get("stand_ins", ()))),
+            output=failed.output if verdict is Verdict.UNVERIFIED or failed.failure else "",
+            mindspore=original.report.get("mindspore"),
+            native_mode=original.report.get("native_mode"),
+        )
+
+    def _compare(self, mode: str, *, dropout: bool) -> tuple[Run, Run | None, tuple[StepResult, ...]]:
+        original = self._run(mode, "original", {}, dropout, None)
+        if not original.steps:
+            return original, None, ()
+        rewritten = self._run(mode, "rewritten", self.replacements, dropout, original.out)
+        common = min(len(original.steps), len(rewritten.steps))
+        steps = tuple(compare_step(mode, index, original, rewritten) for index in range(common))
+        return original, rewritten, steps
+
+    def _run(self, mode: str, side: str, replacements: Mapping[Path, bytes], dropout: bool, replay: Path | None) -> Run:
+        place = self.scratch / f"{mode}-{side}{'' if dropout else '-without-dropout'}"
+        mirror = self._mirror(replacements, place / "tree")
+        job = Job(
+            script=str(mirror.script),
+            arguments=list(self.arguments),
+            entry=self.entry,
+            directory=str(mirror.directory),
+            mode=mode,
+            root=str(mirror.root),
+            out=str(place / "out"),
+            replay=str(replay) if replay else None,
+            dropout=dropout,
+            scratch=str(place),
+            protected=[str(self.root), str(self.directory)],
+            memory_gb=self.memory_gb,
+        )
+        return run(job, self.timeout)
+
+    def _mirror(self, replacements: Mapping[Path, bytes], target: Path) -> Mirror:
+        return build(self.root, self.script, self.directory, replacements, target)
+
+
+def _conclude(original: Run, rewritten: Run | None, steps: Sequence[StepResult]) -> tuple[Verdict, str]:
+    """The verdict of one mode."""
+    if rewritten is None:
+        return Verdict.UNVERIFIED, f"the original script {_no_step(original)}"
+    if len(original.steps) != len(rewritten.steps):
+        which = f"the original has {len(original.steps)} training steps, the rewritten script {len(rewritten.steps)}"
+        if rewritten.failure and not original.failure:
+            broken = Verdict.DIFFERENT if rewritten.broke else Verdict.UNVERIFIED
+            return broken, f"the rewritten script {rewritten.failure}; {which}"
+        return Verdict.UNVERIFIED, which
+    for verdict in (Verdict.DIFFERENT, Verdict.UNVERIFIED):
+        reasons = [_told(step, steps) for step in steps if step.verdict is verdict]
+        if reasons:
+            # A step without numbers has its cause in how the run ended.
+            ends = [f"the script {side.failure}" for side in (original, rewritten) if side.failure][:1]
+            return verdict, "; ".join([*reasons, *(ends if verdict is Verdict.UNVERIFIED else [])])
+    return Verdict.EQUIVALENT, "; ".join(_told(step, steps) for step in steps)
+
+
+def _no_step(run: Run) -> str:
+    if run.failure:
+        return f"{run.failure} before its first training step"
+    return "ended without a training step"
+
+
+def _told(step: StepResult, steps: Sequence[StepResult]) -> str:
+    return step.reason if len(steps) == 1 else f"{step.name}: {step.reason}"
+
+
+def _overall(results: Sequence[ModeResult]) -> tuple[Verdict, str]:
+    """Different in one mode is different; a mode that could not be verified leaves the verdict to the other."""
+    for verdict in (Verdict.DIFFERENT, Verdict.EQUIVALENT, Verdict.UNVERIFIED):
+        having = [result for result in results if result.verdict is verdict]
+        if not having:
+            continue
+        if len({result.reason for result in having}) == 1 and len(having) == len(results):
+            return verdict, having[0].reason
+        told = [f"{result.mode}: {result.reason}" for result in having]
+        told += [
+            f"{result.mode} mode not verified: {result.reason}"
+            for result in results
+            if result.verdict is Verdict.UNVERIFIED and verdict is not Verdict.UNVERIFIED
+        ]
+        told += [
+            f"{result.mode}: equivalent"
+            for result in results
+            if result.verdict is Verdict.EQUIVALENT and verdict is Verdict.DIFFERENT
+        ]
+        return verdict, "; ".join(told)
+    return Verdict.UNVERIFIED, "no mode asked for"
