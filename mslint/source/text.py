@@ -45,6 +45,7 @@ class Source:
     text: str
     encoding: str = "utf-8"
     bom: bool = False
+    from_stdin: bool = False
 
     def encode(self, text: str) -> bytes:
         """Return the bytes that hold ``text`` in this file's encoding."""

@@ -1,0 +1,61 @@
+"""All codemods there are: ours from a table, those of others by the entry-point group ``mslint.codemods``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+
+from codemods.base import Codemod
+from mslint.console import UsageError, nearest, warning
+from mslint.plugins import third_party
+
+
+@dataclass(frozen=True)
+class BuiltIn:
+    """A codemod of ours that is imported only once there is something to rewrite; calling it makes the codemod."""
+
+    name: str
+    target: str
+    rules: tuple[str, ...]
+
+    def load(self) -> type[Codemod]:
+        """Import the codemod's class."""
+        module, _, name = self.target.partition(":")
+        loaded: type[Codemod] = getattr(import_module(module), name)
+        return loaded
+
+    def __call__(self) -> Codemod:
+        return self.load()()
+
+
+AnyCodemod = BuiltIn | type[Codemod]
+
+BUILT_IN = (BuiltIn("functional-grad", "codemods.functional_grad:FunctionalGrad", ("MS101",)),)
+
+
+@cache
+def all_codemods() -> tuple[AnyCodemod, ...]:
+    """Return every codemod, by name."""
+    found: dict[str, AnyCodemod] = {codemod.name: codemod for codemod in BUILT_IN}
+    targets = {codemod.target for codemod in BUILT_IN}
+    for codemod in third_party("mslint.codemods", Codemod, ("name", "summary", "applicability", "rules"), targets):
+        if codemod.name in found:
+            warning(f"codemod {codemod.name} of plugin {codemod.__module__} is left out: the name is taken")
+        else:
+            found[codemod.name] = codemod
+    return tuple(found[name] for name in sorted(found))
+
+
+def named(names: list[str]) -> tuple[AnyCodemod, ...]:
+    """Return the codemods called ``names``, all if there are none."""
+    known = {codemod.name: codemod for codemod in all_codemods()}
+    for name in names:
+        if name not in known:
+            raise UsageError(f"unknown codemod {name!r}{nearest(name, known)}")
+    return tuple(known[name] for name in dict.fromkeys(names)) if names else tuple(known.values())
+
+
+def load(codemod: AnyCodemod) -> type[Codemod]:
+    """Return the class of ``codemod``."""
+    return codemod.load() if isinstance(codemod, BuiltIn) else codemod

@@ -1,0 +1,84 @@
+"""The command line: which verb, and how the process ends."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Sequence
+from importlib import import_module
+
+from mslint.console import UsageError, error, nearest
+from mslint.shadowing import drop_working_directory
+
+VERBS = {
+    "check": "report what hurts a MindSpore training program",
+    "fix": "rewrite what can be rewritten without changing the training",
+    "verify": "prove by compilation that a rewrite computes the same loss and gradients",
+    "rule": "list the rules, or explain one",
+    "codemod": "list the codemods, or explain one",
+}
+"""Each verb is the module of that name in mslint.commands, imported only when it is asked for."""
+
+_EXIT_CODES = "exit codes: 0 nothing to report, 1 findings, 2 usage, configuration, unreadable input or internal error"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run ``mslint`` and return its exit code."""
+    drop_working_directory()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a report is no reason to fail on a terminal's encoding
+    try:
+        code = _run(list(sys.argv[1:] if arguments is None else arguments))
+        sys.stdout.flush()
+        return code
+    except UsageError as problem:
+        error(str(problem))
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; the interpreter must not try to flush the rest.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+
+
+def _run(arguments: list[str]) -> int:
+    verb, rest = (arguments[0], arguments[1:]) if arguments else ("--help", [])
+    if verb in VERBS:
+        command = import_module(f"mslint.commands.{verb}")
+        parser = ArgumentParser(
+            f"mslint {verb}", description=f"mslint {verb}: {VERBS[verb]}.", epilog=_EXIT_CODES, allow_abbrev=False
+        )
+        command.add_arguments(parser)
+        code: int = command.run(parser.parse_args(rest))
+        return code
+    if not verb.startswith("-"):
+        raise UsageError(f"unknown command {verb!r}{nearest(verb, VERBS)} (mslint --help lists them)")
+    return _top(arguments)
+
+
+def _top(arguments: list[str]) -> int:
+    """Answer a command line without a verb."""
+    listed = "\n".join(f"  {verb:8} {meaning}" for verb, meaning in VERBS.items())
+    parser = ArgumentParser(
+        "mslint",
+        usage="mslint [--help] [--version] COMMAND ...",
+        description=f"commands (mslint COMMAND --help explains one):\n{listed}",
+        epilog=_EXIT_CODES,
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="store_true", help="print the version")
+    if parser.parse_args(arguments).version:
+        print(f"mslint {_version()}")
+        return 0
+    parser.print_help()
+    return 2
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("mslint")

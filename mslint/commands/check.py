@@ -1,0 +1,91 @@
+"""``mslint check``: report what hurts a training program."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from importlib import import_module
+from pathlib import Path
+from typing import TextIO
+
+from codemods.registry import all_codemods
+from mslint.commands.proposals import examine
+from mslint.commands.work import Work, add_paths, add_selection, prepare
+from mslint.console import UsageError, error, has_colour
+from mslint.findings import Finding
+from mslint.source.text import shown
+
+FORMATS = ("full", "concise", "json")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Describe the command line of ``mslint check``."""
+    add_paths(parser)
+    parser.add_argument("--output-format", choices=FORMATS, default="full", help="(default: full)")
+    parser.add_argument("--output-file", metavar="FILE", type=Path, help="write the report there")
+    parser.add_argument("--statistics", action="store_true", help="count findings by rule instead of listing them")
+    parser.add_argument("--show-files", action="store_true", help="list the files that would be checked")
+    parser.add_argument("--exit-zero", action="store_true", help="findings alone do not make the exit code 1")
+    parser.add_argument("--no-cache", action="store_true", help="accepted; there is no cache yet")
+    parser.add_argument("--jobs", metavar="N", type=int, help="accepted; one process does all the work for now")
+    add_selection(parser)
+
+
+def run(options: Namespace) -> int:
+    """Check and report; 1 if there are findings, 2 if something could not be checked."""
+    work = prepare(options)
+    if options.show_files:
+        print("".join(f"{shown(path)}\n" for path in work.files), end="")
+        return 0
+    findings, texts, complete = _check(work, options.stdin_filename)
+    with _output(options.output_file) as stream:
+        stream.write(_report(findings, texts, complete, options, has_colour(stream)))
+    if not complete:
+        return 2
+    return 1 if findings and not options.exit_zero else 0
+
+
+def _check(work: Work, stdin_filename: str) -> tuple[list[Finding], dict[str, str], bool]:
+    """Return the findings, the texts they are in by file name, and whether all could be checked to the end."""
+    findings: list[Finding] = []
+    texts: dict[str, str] = {}
+    complete = True
+    for source in work.sources(stdin_filename):
+        if source is None:
+            complete = False
+            continue
+        checked = examine(source, work.rules_for(source.path), work.program, all_codemods(), work.target_version)
+        for failure in checked.failures:
+            error(failure)
+        complete = complete and checked.complete
+        findings += checked.findings
+        if checked.findings:
+            texts[source.filename] = source.text
+    return findings, texts, complete
+
+
+def _output(file: Path | None) -> nullcontext[TextIO] | TextIO:
+    if file is None:
+        return nullcontext(sys.stdout)
+    try:
+        return file.open("w", encoding="utf-8", newline="\n")
+    except OSError as problem:
+        raise UsageError(f"{file}: cannot be written ({problem.strerror})") from None
+
+
+def _report(
+    findings: Sequence[Finding], texts: Mapping[str, str], complete: bool, options: Namespace, colour: bool
+) -> str:
+    if options.statistics:
+        from mslint.report import statistics
+
+        return statistics.render(findings, options.output_format)
+    report = import_module(f"mslint.report.{options.output_format}")
+    rendered: str = report.render(findings, texts, colour)
+    if options.output_format == "json":
+        return rendered
+    from mslint.report.summary import summary
+
+    return rendered + summary(findings, complete)

@@ -1,0 +1,160 @@
+"""``mslint fix``: rewrite a training program, or show how it would be rewritten."""
+
+from __future__ import annotations
+
+import difflib
+import io
+import sys
+from argparse import ArgumentParser, Namespace
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from codemods.registry import named
+from mslint.commands.rewriting import Rewritten, rewrite_source
+from mslint.commands.work import STDIN, add_paths, add_selection, prepare
+from mslint.config import NEWEST, Version
+from mslint.console import error, has_colour
+from mslint.engine import SYNTAX_ERROR
+from mslint.findings import Applicability, Finding
+from mslint.report.style import Style
+from mslint.report.summary import counted
+from mslint.source.files import python_files
+from mslint.source.text import Unreadable, read
+from mslint.source.write import write
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Describe the command line of ``mslint fix``."""
+    add_paths(parser)
+    parser.add_argument(
+        "--codemod", metavar="NAME", action="append", default=[], help="apply this one only; repeatable (default: all)"
+    )
+    parser.add_argument("--unsafe-fixes", action="store_true", help="apply those that may change numbers too")
+    parser.add_argument("--diff", action="store_true", help="change nothing, print what would change; then exit with 1")
+    add_selection(parser)
+
+
+def run(options: Namespace) -> int:
+    """Rewrite; 1 if findings are left (with ``--diff``: if something would change), 2 if something failed."""
+    codemods = named(options.codemod)
+    work = prepare(options)
+    deliver = _show if options.diff else _save
+    results: list[Rewritten] = []
+    complete = True
+    for source in work.sources(options.stdin_filename):
+        if source is None:
+            complete = False
+            continue
+        rules = work.rules_for(source.path)
+        result = rewrite_source(source, work.program, codemods, options.unsafe_fixes, work.target_version, rules)
+        problems = [*result.failures, *_syntax_errors(result), *(deliver(result) if result.changed else ())]
+        for problem in problems:
+            error(problem)
+        complete = complete and not problems
+        if not problems:
+            results.append(result)
+    # The summary gives way where standard output is a patch, or a source that came through standard input.
+    piped = options.diff or STDIN in work.paths
+    print(_summary(results, options.diff), end="", file=sys.stderr if piped else sys.stdout)
+    if not complete:
+        return 2
+    return int(any(result.changed if options.diff else result.left for result in results))
+
+
+def _syntax_errors(result: Rewritten) -> Iterator[str]:
+    for finding in result.left:
+        if finding.code == SYNTAX_ERROR[0]:
+            yield f"{_place(finding)}: {finding.message}"
+
+
+def _save(result: Rewritten) -> Iterator[str]:
+    """Write the new text where the old one came from; yield what went wrong."""
+    try:
+        data = result.source.encode(result.text)
+        if result.source.from_stdin:
+            sys.stdout.buffer.write(data)
+        else:
+            write(result.source.path, data)
+    except Unreadable as problem:
+        yield str(problem)
+
+
+def _show(result: Rewritten) -> Iterator[str]:
+    """Print the change as a patch that ``git apply`` takes."""
+    paint = Style(has_colour(sys.stdout))
+    name = result.source.filename.lstrip("/")
+    before, after = _patch_lines(result.source.text), _patch_lines(result.text)
+    for line in difflib.unified_diff(before, after, f"a/{name}", f"b/{name}"):
+        text, end = (line[:-1], "\n") if line.endswith("\n") else (line, "\n\\ No newline at end of file\n")
+        if text.startswith(("---", "+++")):
+            text = paint.bold(text)
+        elif text.startswith("-"):
+            text = paint.removed(text)
+        elif text.startswith("+"):
+            text = paint.added(text)
+        sys.stdout.write(text + end)
+    yield from ()
+
+
+def _patch_lines(text: str) -> list[str]:
+    """Split ``text`` as patches do: at line feeds alone."""
+    return io.StringIO(text, newline="\n").readlines()
+
+
+def _summary(results: Sequence[Rewritten], dry: bool) -> str:
+    applied = [finding for result in results for finding in result.applied]
+    changed = sum(result.changed for result in results)
+    left = [finding for result in results for finding in result.left]
+    verb = "Would fix" if dry else "Fixed"
+    lines = [f"{verb} {counted(len(applied), 'finding')} in {counted(changed, 'file')}."] if applied else []
+    lines += [f"  {number} {name} (by {codemod})" for (name, codemod), number in sorted(_tally(applied).items())]
+    if left:
+        lines.append(f"Left {counted(len(left), 'finding')} as {'it is' if len(left) == 1 else 'they are'}:")
+        lines += [f"  {_place(finding)}: {finding.code} {_reason(finding)}" for finding in left]
+    return "".join(f"{line}\n" for line in lines or ["Nothing to fix."])
+
+
+def _tally(findings: Sequence[Finding]) -> Counter[tuple[str, str]]:
+    return Counter((finding.name, finding.fix.codemod) for finding in findings if finding.fix)
+
+
+def _reason(finding: Finding) -> str:
+    """Say why ``finding`` was not rewritten."""
+    if finding.fix is None:
+        return f"{finding.name}: no codemod rewrites it"
+    how = "unsafe, needs --unsafe-fixes" if finding.fix.applicability is Applicability.UNSAFE else "by hand"
+    return f"{finding.name}: {how}: {finding.fix.message}"
+
+
+def _place(finding: Finding) -> str:
+    return f"{finding.filename}:{finding.start.row}:{finding.start.column}"
+
+
+def rewrite_files(
+    paths: Iterable[Path],
+    codemods: Sequence[str] = (),
+    unsafe: bool = False,
+    target_version: Version = NEWEST,
+) -> dict[Path, bytes]:
+    """Return what ``mslint fix`` would write: the new content of each file under ``paths`` that would change.
+
+    Files that cannot be read are left out, as they are by ``fix``; an internal error is raised.
+    """
+    from mslint.program.project import Program
+
+    chosen = named(list(codemods))
+    files = python_files(paths)
+    program = Program(files)
+    changed = {}
+    for path in files:
+        try:
+            source = read(path)
+        except Unreadable:
+            continue
+        result = rewrite_source(source, program, chosen, unsafe, target_version)
+        if result.failures:
+            raise RuntimeError("\n".join(result.failures))
+        if result.changed:
+            changed[source.path] = source.encode(result.text)
+    return changed

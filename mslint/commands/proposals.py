@@ -1,0 +1,42 @@
+"""Findings with the rewrites that codemods propose for them: the one way that both check and fix get them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from codemods.registry import AnyCodemod
+from mslint.config import Version
+from mslint.console import internal_error
+from mslint.engine import Checked, check_source
+from mslint.findings import Finding
+from mslint.rules.registry import AnyRule
+from mslint.source.text import Source
+
+if TYPE_CHECKING:
+    from mslint.program.project import Program
+
+
+def examine(
+    source: Source,
+    rules: Iterable[AnyRule],
+    program: Program,
+    codemods: Sequence[AnyCodemod],
+    target_version: Version,
+) -> Checked:
+    """Return what ``rules`` find in ``source``, each finding with the fix that the first fitting codemod proposes."""
+    checked = check_source(source, rules, program)
+    if checked.module is None:
+        return checked
+    findings: list[Finding] = []
+    failures = list(checked.failures)
+    for finding in checked.findings:
+        codemod = next((codemod for codemod in codemods if finding.code in codemod.rules), None)
+        if codemod is not None:
+            try:
+                finding = replace(finding, fix=codemod().propose(checked.module, finding, target_version))
+            except Exception as exception:
+                failures.append(internal_error(f"codemod {codemod.name}", source.filename, exception))
+        findings.append(finding)
+    return replace(checked, findings=tuple(findings), failures=tuple(failures))

@@ -1,0 +1,42 @@
+"""``mslint rule``: list the rules, or explain one."""
+
+from __future__ import annotations
+
+import inspect
+from argparse import ArgumentParser, Namespace
+
+from mslint.console import UsageError, nearest
+from mslint.rules.base import Rule
+from mslint.rules.registry import all_rules, load
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Describe the command line of ``mslint rule``."""
+    parser.add_argument("rule", metavar="CODE|NAME", nargs="?", help="the rule to explain (default: list all)")
+
+
+def run(options: Namespace) -> int:
+    """Print one rule, or a table of all."""
+    if options.rule is None:
+        for rule in map(load, all_rules()):
+            print(f"{rule.code}  {rule.severity.value:7}  {rule.name}: {rule.summary}{_rewritten_by(rule)}")
+        return 0
+    print(_explained(_find(options.rule)))
+    return 0
+
+
+def _find(wanted: str) -> type[Rule]:
+    known = {word: rule for rule in all_rules() for word in (rule.code, rule.name)}
+    if wanted not in known:
+        raise UsageError(f"unknown rule {wanted!r}{nearest(wanted, known)}")
+    return load(known[wanted])
+
+
+def _explained(rule: type[Rule]) -> str:
+    fixable = f"rewritten by the codemod {rule.codemod}" if rule.codemod else "no codemod rewrites it"
+    head = f"{rule.code} {rule.name}\nseverity: {rule.severity.value}; {fixable}"
+    return f"{head}\n\n{inspect.getdoc(rule) or rule.summary}"
+
+
+def _rewritten_by(rule: type[Rule]) -> str:
+    return f" [{rule.codemod}]" if rule.codemod else ""

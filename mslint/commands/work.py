@@ -1,0 +1,163 @@
+"""What check and fix share: the options that say which files and which rules, and what comes of them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mslint.config import Config, Version, find_config, parse_version, read_config
+from mslint.console import UsageError, error, warning
+from mslint.rules.registry import AnyRule, all_rules
+from mslint.rules.selection import check_selectors, selected
+from mslint.source.files import Exclusion, matched, patterns, python_files
+from mslint.source.text import Source, Unreadable, decode, read
+
+if TYPE_CHECKING:
+    from mslint.program.project import Program
+
+STDIN = Path("-")
+
+
+def add_paths(parser: ArgumentParser) -> None:
+    """Add what names files and folders."""
+    help = "files and folders (default: .); - reads standard input"
+    parser.add_argument("paths", metavar="PATH", nargs="*", type=Path, help=help)
+    parser.add_argument("--stdin-filename", metavar="NAME", default="-", help="what standard input is called")
+
+
+def add_selection(parser: ArgumentParser) -> None:
+    """Add the options that choose rules, configuration and the MindSpore to write for."""
+    group = parser.add_argument_group("rules", "RULES: comma-separated codes, beginnings of codes, names, or ALL")
+    for option, meaning in (
+        ("--select", "only these; sets the configuration's choice aside"),
+        ("--ignore", "not these"),
+        ("--extend-select", "these too"),
+    ):
+        group.add_argument(option, metavar="RULES", type=_comma_separated, action="extend", help=meaning)
+    group.add_argument(
+        "--per-file-ignores",
+        metavar="PATTERN:RULES",
+        type=_pattern_and_rules,
+        action="append",
+        default=[],
+        help="not these in files that match (as in .gitignore); repeatable",
+    )
+    parser.add_argument("--target-version", metavar="X.Y", type=_version, help="MindSpore to write for (default: 2.10)")
+    parser.add_argument("--config", metavar="FILE", type=Path, help="pyproject.toml or mslint.toml to use")
+
+
+def _comma_separated(text: str) -> list[str]:
+    return [item.strip() for item in text.split(",") if item.strip()]
+
+
+def _pattern_and_rules(text: str) -> tuple[str, list[str]]:
+    pattern, colon, rules = text.rpartition(":")
+    if not colon or not pattern:
+        raise argparse.ArgumentTypeError(f"{text!r} is no PATTERN:RULES such as tests/*:MS101,MS2")
+    return pattern, _comma_separated(rules)
+
+
+def _version(text: str) -> Version:
+    try:
+        return parse_version(text)
+    except ValueError as problem:
+        raise argparse.ArgumentTypeError(str(problem)) from None
+
+
+@dataclass(frozen=True)
+class Work:
+    """The files to look at, and the rules that hold for each."""
+
+    paths: tuple[Path, ...]
+    config: Config
+    rules: tuple[AnyRule, ...]
+    per_file_ignores: Mapping[tuple[Path, str], tuple[str, ...]]
+    """Selectors by the folder that a pattern is relative to and the pattern."""
+    target_version: Version
+
+    @cached_property
+    def files(self) -> list[Path]:
+        """The Python files, standard input apart; a warning if there are none at all."""
+        files = python_files([path for path in self.paths if path != STDIN], self._excluded)
+        if not files and STDIN not in self.paths:
+            warning(f"no Python files found under {', '.join(map(str, self.paths))}")
+        return files
+
+    @cached_property
+    def program(self) -> Program:
+        """The program that the files make up."""
+        from mslint.program.project import Program
+
+        return Program(self.files)
+
+    @property
+    def _excluded(self) -> Exclusion:
+        if not self.config.exclude:
+            return lambda path, is_folder: False
+        spec, folder = patterns(self.config.exclude), self.config.folder.resolve()
+        return lambda path, is_folder: (
+            path.is_relative_to(folder) and bool(matched(spec, path.relative_to(folder), is_folder))
+        )
+
+    def sources(self, stdin_filename: str) -> Iterator[Source | None]:
+        """Read the files in order; what cannot be read is reported and given as None."""
+        for path in [*(path for path in self.paths if path == STDIN), *self.files]:
+            try:
+                if path == STDIN:
+                    source = decode(sys.stdin.buffer.read(), Path(stdin_filename).absolute(), stdin_filename)
+                    yield replace(source, from_stdin=True)
+                else:
+                    yield read(path)
+            except Unreadable as problem:
+                error(str(problem))
+                yield None
+
+    def rules_for(self, path: Path) -> Sequence[AnyRule]:
+        """Return the rules that hold for the file at the absolute ``path``."""
+        ignore: list[str] = []
+        for (folder, pattern), selectors in self.per_file_ignores.items():
+            if path.is_relative_to(folder) and matched(patterns((pattern,)), path.relative_to(folder)):
+                ignore += selectors
+        return selected(self.rules, ["ALL"], ignore) if ignore else self.rules
+
+
+def prepare(options: Namespace) -> Work:
+    """Bring command line and configuration together."""
+    paths = options.paths or [Path()]
+    if STDIN in paths and len(paths) > 1:
+        raise UsageError("- (standard input) stands alone")
+    places = [Path(options.stdin_filename) if path == STDIN else path for path in paths]
+    config = read_config(options.config) if options.config else find_config([p for p in places if p != STDIN])
+    cwd = Path.cwd()
+    per_file = {(config.folder, pattern): tuple(codes) for pattern, codes in config.per_file_ignores.items()}
+    per_file |= {(cwd, pattern): tuple(codes) for pattern, codes in options.per_file_ignores}
+    return Work(
+        tuple(paths),
+        config,
+        tuple(_rules(config, options)),
+        per_file,
+        options.target_version or config.target_version,
+    )
+
+
+def _rules(config: Config, options: Namespace) -> list[AnyRule]:
+    rules = all_rules()
+    if config.file:
+        written = [*(config.select or ()), *config.ignore, *config.extend_select]
+        check_selectors(rules, [*written, *sum(config.per_file_ignores.values(), ())], str(config.file))
+    for option in ("select", "ignore", "extend_select"):
+        check_selectors(rules, getattr(options, option) or (), "--" + option.replace("_", "-"))
+    for _, codes in options.per_file_ignores:
+        check_selectors(rules, codes, "--per-file-ignores")
+    extended = options.extend_select or []
+    ignored = options.ignore or []
+    if options.select is not None:
+        return selected(rules, [*options.select, *extended], ignored)
+    chosen = ["ALL"] if config.select is None else config.select
+    return selected(rules, [*chosen, *config.extend_select, *extended], [*config.ignore, *ignored])

@@ -1,0 +1,115 @@
+"""One file and the rules: which can fire in it at all, and what they find."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mslint.console import internal_error
+from mslint.findings import Finding, Position, Severity
+from mslint.rules.registry import AnyRule
+from mslint.source.suppression import unsuppressed
+from mslint.source.text import Source, lines_of
+
+if TYPE_CHECKING:
+    from mslint.program.project import Program
+    from mslint.semantics.module import Module
+
+SYNTAX_ERROR = ("MS002", "syntax-error")
+"""Code and name of the one finding that is no rule's and that nothing silences."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What was found in one file.
+
+    ``module`` is None where no rule could fire or the file could not be parsed; ``failures`` are messages about
+    internal errors, each of which means that some findings may be missing.
+    """
+
+    source: Source
+    findings: tuple[Finding, ...] = ()
+    module: Module | None = None
+    failures: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether the file could be read by all rules to the end."""
+        return not self.failures and all(finding.code != SYNTAX_ERROR[0] for finding in self.findings)
+
+
+def check_source(source: Source, rules: Iterable[AnyRule], program: Program) -> Checked:
+    """Return what ``rules`` find in ``source``, in order of place, without what its comments silence."""
+    error = syntax_error(source)
+    if error:
+        return Checked(source, (error,))
+    live = [rule for rule in rules if can_fire(rule, source.text)]
+    if not live:
+        return Checked(source)
+    from mslint.semantics.module import Module  # brings libcst along
+
+    try:
+        module = Module(source, program)
+    except RecursionError:
+        return Checked(source, (_too_deep(source),))
+    except Exception as exception:
+        return Checked(source, failures=(internal_error("reading the syntax tree", source.filename, exception),))
+    return _run(live, module)
+
+
+def can_fire(rule: AnyRule, text: str) -> bool:
+    """Tell whether ``text`` holds one of the strings without which ``rule`` finds nothing."""
+    return any(trigger.decode() in text for trigger in rule.triggers)
+
+
+def _run(rules: Sequence[AnyRule], module: Module) -> Checked:
+    source = module.source
+    findings: list[Finding] = []
+    failures: list[str] = []
+    for rule in rules:
+        try:
+            findings += rule().check(module)
+        except Exception as exception:
+            failures.append(internal_error(f"rule {rule.code} ({rule.name})", source.filename, exception))
+    findings = unsuppressed(findings, source.text)
+    findings.sort(key=lambda finding: (finding.start, finding.code))
+    return Checked(source, tuple(findings), module, tuple(failures))
+
+
+def syntax_error(source: Source) -> Finding | None:
+    """Return the finding for a file that Python itself cannot parse."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # invalid escapes and the like: other tools' business
+            ast.parse(source.text)
+    except SyntaxError as error:
+        start = _clamped(source.text, error.lineno, error.offset)
+        end = _clamped(source.text, error.end_lineno, error.end_offset)
+        version = ".".join(map(str, sys.version_info[:2]))
+        remedy = "correct it, or leave the file out (`exclude` in [tool.mslint])"
+        return _syntax_finding(
+            source, start, max(start, end), f"Python {version} cannot parse this: {error.msg}; {remedy}"
+        )
+    except (RecursionError, MemoryError):
+        return _too_deep(source)
+    return None
+
+
+def _too_deep(source: Source) -> Finding:
+    message = "this file is nested too deeply to be parsed; split its longest expression or chain of elif"
+    return _syntax_finding(source, Position(1, 1), Position(1, 1), message)
+
+
+def _syntax_finding(source: Source, start: Position, end: Position, message: str) -> Finding:
+    return Finding(*SYNTAX_ERROR, Severity.ERROR, message, source.filename, start, end)
+
+
+def _clamped(text: str, row: int | None, column: int | None) -> Position:
+    """Return the place that the parser names, drawn into the text: at its end the parser is sometimes one off."""
+    rows = lines_of(text) or [""]
+    row = min(max(row or 1, 1), len(rows))
+    return Position(row, min(max(column or 1, 1), len(rows[row - 1].rstrip("\r\n")) + 1))

@@ -1,0 +1,63 @@
+"""All rules there are: ours from a table, those of others by the entry-point group ``mslint.rules``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+
+from mslint.console import warning
+from mslint.plugins import third_party
+from mslint.rules.base import Rule
+
+
+@dataclass(frozen=True)
+class BuiltIn:
+    """A rule of ours that is imported only once a file might need it; calling it makes the rule, like calling a class.
+
+    A rule's module brings libcst along, which costs more than checking a file where no rule can fire.
+    """
+
+    code: str
+    name: str
+    target: str
+    triggers: tuple[bytes, ...]
+
+    def load(self) -> type[Rule]:
+        """Import the rule's class."""
+        module, _, name = self.target.partition(":")
+        loaded: type[Rule] = getattr(import_module(module), name)
+        return loaded
+
+    def __call__(self) -> Rule:
+        return self.load()()
+
+
+AnyRule = BuiltIn | type[Rule]
+
+BUILT_IN = (
+    BuiltIn(
+        "MS101",
+        "whole-network-grad",
+        "mslint.rules.autodiff.whole_network_grad:WholeNetworkGrad",
+        (b"GradOperation", b"TrainOneStep", b"self.grad"),
+    ),
+)
+
+
+@cache
+def all_rules() -> tuple[AnyRule, ...]:
+    """Return every rule, by code."""
+    found: dict[str, AnyRule] = {rule.code: rule for rule in BUILT_IN}
+    targets = {rule.target for rule in BUILT_IN}
+    for rule in third_party("mslint.rules", Rule, ("code", "name", "severity", "summary", "triggers"), targets):
+        if rule.code in found:
+            warning(f"rule {rule.code} of plugin {rule.__module__} is left out: the code is taken")
+        else:
+            found[rule.code] = rule
+    return tuple(found[code] for code in sorted(found))
+
+
+def load(rule: AnyRule) -> type[Rule]:
+    """Return the class of ``rule``."""
+    return rule.load() if isinstance(rule, BuiltIn) else rule
