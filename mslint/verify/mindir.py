@@ -12,14 +12,14 @@ import networkx as nx
 from mslint.verify.result import Counts
 
 BOOKKEEPING = frozenset(
-    ("Constant", "MakeTuple", "MakeList", "TupleGetItem", "ListGetItem")
-    + ("Depend", "UpdateState", "Load", "Return", "Partial")
+    {"Constant", "MakeTuple", "MakeList", "TupleGetItem", "ListGetItem"}
+    | {"Depend", "UpdateState", "Load", "Return", "Partial"}
 )
 """Operators that only tie others together; they compute nothing."""
 COMMUNICATION = frozenset(
-    ("AllReduce", "AllGather", "AllToAll", "AllToAllv", "AlltoAll", "AlltoAllV", "Barrier", "BatchISendIRecv")
-    + ("Broadcast", "CollectiveGather", "CollectiveScatter", "NeighborExchange", "NeighborExchangeV2")
-    + ("Receive", "Reduce", "ReduceScatter", "Send")
+    {"AllReduce", "AllGather", "AllToAll", "AllToAllv", "AlltoAll", "AlltoAllV", "Barrier", "BatchISendIRecv"}
+    | {"Broadcast", "CollectiveGather", "CollectiveScatter", "NeighborExchange", "NeighborExchangeV2"}
+    | {"Receive", "Reduce", "ReduceScatter", "Send"}
 )
 KINDS = ("forward", "backward", "optimizer", "communication", "other")
 

@@ -160,7 +160,10 @@ def _conclude(original: Run, rewritten: Run | None, steps: Sequence[StepResult])
             # A step without numbers has its cause in how the run ended.
             ends = [f"the script {side.failure}" for side in (original, rewritten) if side.failure][:1]
             return verdict, "; ".join([*reasons, *(ends if verdict is Verdict.UNVERIFIED else [])])
-    return Verdict.EQUIVALENT, "; ".join(_told(step, steps) for step in steps)
+    reasons = [_told(step, steps) for step in steps]
+    if original.failure or rewritten.failure:
+        reasons.append(f"the script {original.failure or rewritten.failure} later")
+    return Verdict.EQUIVALENT, "; ".join(reasons)
 
 
 def _no_step(run: Run) -> str:

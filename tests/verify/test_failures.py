@@ -1,0 +1,72 @@
+"""Scripts that do not train, do not end or do not behave get a reason, in bounded time, and touch nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+
+import pytest
+
+from mslint.findings import Verdict
+
+from .conftest import Against
+from .scripts import LOOP, VALUE_AND_GRAD, script, step_cell
+
+GOOD = step_cell(VALUE_AND_GRAD)
+
+
+# Name: the script, and what the reason says of it.
+FAILURES = {
+    "raises": (script("raise KeyError('no data set')\n"), "raised KeyError: 'no data set' (train.py:"),
+    "never_trains": (script("print(model(Tensor(np.ones((4, 6), np.float32)), 1.0))\n"), "without a training step"),
+    "exits": (script("import sys\nsys.exit('usage: train DATA')\n"), "exited with usage: train DATA"),
+    "leaves": (script("import os\nos._exit(7)\n"), "ended the process itself with exit code 7"),
+    "segfaults": (script("import ctypes\nctypes.string_at(0)\n"), "crashed with SIGSEGV"),
+    "floods": ("while True:\n    print('x' * 1000)\n", "printed more than 8 MB"),
+    "does_not_parse": ("def f(:\n", "raised SyntaxError"),
+}
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_unverified_with_the_reason(name: str, against: Against) -> None:
+    text, reason = FAILURES[name]
+    verification = against(text, text + "\n", modes=["pynative"])
+    assert verification.verdict is Verdict.UNVERIFIED
+    assert reason in verification.reason
+    assert not verification.steps
+
+
+def test_a_hanging_script_is_ended_in_time(against: Against) -> None:
+    began = time.monotonic()
+    text = "import subprocess, time\nprint('waiting')\nsubprocess.Popen(['sleep', '987654'])\ntime.sleep(987654)\n"
+    verification = against(text, text, modes=["pynative"], timeout=8)
+    assert time.monotonic() - began < 20
+    assert verification.verdict is Verdict.UNVERIFIED
+    assert "did not end within 8 s" in verification.reason
+    assert verification.modes[0].output.endswith("waiting")
+    assert "sleep 987654" not in _processes()
+
+
+def test_what_was_had_before_a_crash_is_kept(against: Against) -> None:
+    text = step_cell(VALUE_AND_GRAD, LOOP + "    import ctypes\n    ctypes.string_at(0)\n")
+    verification = against(text, text, modes=["pynative"])
+    assert verification.verdict is Verdict.EQUIVALENT
+    assert len(verification.steps) == 1
+    assert "crashed with SIGSEGV later" in verification.reason
+
+
+def test_a_rewrite_that_breaks_the_script_is_different(against: Against) -> None:
+    verification = against(GOOD, GOOD.replace("ms.value_and_grad", "ms.no_such_thing"), modes=["pynative"])
+    assert verification.verdict is Verdict.DIFFERENT
+    assert "the rewritten script raised AttributeError" in verification.reason
+
+
+def test_memory_is_limited(against: Against) -> None:
+    text = "import numpy as np\nblocks = [np.empty(10**9, np.uint8) for _ in range(100)]\n"
+    verification = against(text, text, modes=["pynative"], memory_gb=6)
+    assert verification.verdict is Verdict.UNVERIFIED
+    assert "MemoryError" in verification.reason
+
+
+def _processes() -> str:
+    return subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
