@@ -1,0 +1,107 @@
+"""``mslint`` as a process: what it imports, whose modules, how it ends."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+MODULES = """
+import sys
+from mslint.cli import main
+code = main(sys.argv[1:])
+print(code, *sorted({"libcst", "networkx", "mindspore", "pathspec"} & set(sys.modules)))
+"""
+
+
+def python(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=cwd, env=os.environ | environment, capture_output=True, text=True, timeout=60
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--version"], ["check", "plain.py"], ["check", "."], ["fix", "plain.py"], ["check", "--show-files"]]
+)
+def test_nothing_heavy_is_imported_without_need(tmp_path: Path, arguments: list[str]) -> None:
+    (tmp_path / "plain.py").write_text("import torch\n")
+    result = python("-c", MODULES, *arguments, cwd=tmp_path)
+    assert result.stdout.splitlines()[-1] == "0", result.stderr
+
+
+def test_the_working_directory_shadows_nothing(tmp_path: Path) -> None:
+    (tmp_path / "codemods").mkdir()
+    for name in ("codemods/__init__.py", "libcst.py", "argparse.py", "networkx.py", "pathspec.py"):
+        (tmp_path / name).write_text("raise SystemExit('imported from the working directory')\n")
+    info = tmp_path / "stray.egg-info"
+    info.mkdir()
+    (info / "PKG-INFO").write_text("Metadata-Version: 2.1\nName: stray\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[mslint.rules]\nstray = libcst:Stray\n")
+    (tmp_path / "train.py").write_text("from mindspore.ops import GradOperation\n")
+    for environment in ({}, {"PYTHONPATH": "."}, {"PYTHONPATH": str(tmp_path)}):
+        result = python("-m", "mslint", "check", "train.py", cwd=tmp_path, **environment)
+        if environment:  # Python itself imports what it starts with before we can object
+            (tmp_path / "argparse.py").unlink(missing_ok=True)
+        assert (result.returncode, result.stdout, result.stderr) == (0, "All checks passed.\n", ""), environment
+
+
+def test_a_plugin_that_does_not_load_is_named_and_left_out(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    (site / "bad-1.dist-info").mkdir(parents=True)
+    (site / "bad-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: bad\nVersion: 1\n")
+    (site / "bad-1.dist-info" / "entry_points.txt").write_text(
+        "[mslint.rules]\nbad = not_there:Rule\nodd = os:getcwd\n[mslint.codemods]\nbare = codemods.base:Codemod\n"
+    )
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "a.py").touch()
+    result = python("-m", "mslint", "check", cwd=tmp_path / "work", PYTHONPATH=str(site))
+    assert result.returncode == 0
+    assert result.stdout == "All checks passed.\n"
+    assert sorted(line.split(": ")[1] for line in result.stderr.splitlines()) == [
+        "plugin bad (not_there:Rule) does not load",
+        "plugin bare (codemods.base:Codemod) lacks name, summary, applicability, rules",
+        "plugin odd (os:getcwd) is no Rule",
+    ]
+
+
+def test_a_reader_that_leaves_early_causes_no_noise(tmp_path: Path) -> None:
+    for number in range(3000):
+        (tmp_path / f"a_rather_long_name_for_a_file_{number}.py").touch()
+    command = f"{sys.executable} -m mslint check --show-files | head -1"
+    result = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert result.stdout == "a_rather_long_name_for_a_file_0.py\n"
+    assert result.stderr == ""
+
+
+def test_an_interrupt_is_quiet(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mslint", "check", "-"],
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(2)  # it waits for its standard input by now
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 130
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+
+
+@pytest.mark.parametrize("verb", ["check", "fix", "verify", "rule", "codemod"])
+def test_help_fits_one_screen(tmp_path: Path, verb: str) -> None:
+    result = python("-m", "mslint", verb, "--help", cwd=tmp_path, COLUMNS="100")
+    assert result.returncode == 0
+    assert len(result.stdout.splitlines()) <= 40
+
+
+def test_without_a_command_the_commands_are_listed(tmp_path: Path) -> None:
+    result = python("-m", "mslint", cwd=tmp_path)
+    assert result.returncode == 2
+    assert "verify" in result.stdout
+    assert python("-m", "mslint", "chekc", cwd=tmp_path).stderr.startswith(
+        "error: unknown command 'chekc'; did you mean check?"
+    )
