@@ -58,6 +58,7 @@ def graph_of(model: Any, optimizers: Collection[str] = (), *, update_only: bool 
     """
     graph = nx.DiGraph()
     for function in (model.graph, *model.functions):
+        parameters = {parameter.name for parameter in function.parameter}
         for order, node in enumerate(function.node):
             operator = node.op_type.rsplit("::", 1)[-1].rsplit(":", 1)[0]
             name = (function.name, node.output[0])
@@ -69,6 +70,8 @@ def graph_of(model: Any, optimizers: Collection[str] = (), *, update_only: bool 
                 function=function.name,
                 order=order,
                 index=_constant(node) if operator == "Constant" else None,
+                # Reading goes through Load; a parameter as such is given to operators that write it.
+                writes=operator not in BOOKKEEPING and bool(node.input) and node.input[0] in parameters,
                 inputs=tuple((function.name, given) for given in node.input),
             )
             for position, given in enumerate(node.input):
@@ -149,12 +152,12 @@ def _working(graph: nx.DiGraph) -> Iterator[Any]:
 
 def _classify(graph: nx.DiGraph, optimizers: Collection[str], update_only: bool) -> None:
     names = "|".join(map(re.escape, sorted(optimizers)))
-    optimizer_scope = re.compile(rf"(^|[/-])({names})/") if names else None
+    optimizer_scope = re.compile(rf"-({names})/") if names else None
     for _, node in graph.nodes(data=True):
         scope = node["scope"]
         if node["op"] in COMMUNICATION:
             node["kind"] = "communication"
-        elif update_only or (optimizer_scope is not None and optimizer_scope.search(scope)):
+        elif update_only or (optimizer_scope is not None and optimizer_scope.search(scope)) or _updates(node):
             node["kind"] = "optimizer"
         elif scope.startswith("Gradients"):
             node["kind"] = "backward"
@@ -174,6 +177,16 @@ def _classify(graph: nx.DiGraph, optimizers: Collection[str], update_only: bool)
     for name in reached:
         if graph.nodes[name]["kind"] == "forward":
             graph.nodes[name]["kind"] = "other"
+    # What serves an optimizer alone: the next learning rate, powers of its decay rates.
+    for name in reversed([*nx.topological_sort(flow)]):
+        readers = [graph.nodes[reader]["kind"] for reader in flow.successors(name)]
+        if graph.nodes[name]["kind"] == "forward" and readers and set(readers) == {"optimizer"}:
+            graph.nodes[name]["kind"] = "optimizer"
+
+
+def _updates(node: Any) -> bool:
+    """Whether a node outside any cell writes a parameter: the scopes of jit functions do not name the optimizer."""
+    return bool(node["writes"] and node["scope"].count("/") == 1 and not node["scope"].startswith("Gradients"))
 
 
 def _sources(graph: nx.DiGraph, name: Any, element: int | None = None) -> Iterator[tuple[Any, int | None]]:

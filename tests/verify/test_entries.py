@@ -109,7 +109,9 @@ STYLES = {
         ),
     ),
     "one_step_cell": (
-        script("train = nn.TrainOneStepCell(model, optimizer).set_train()\nfor x, y in batches():\n    print(train(Tensor(x), Tensor(y)))\n"),
+        script(
+            "train = nn.TrainOneStepCell(model, optimizer).set_train()\nfor x, y in batches():\n    print(train(Tensor(x), Tensor(y)))\n"
+        ),
         step_cell(VALUE_AND_GRAD),
     ),
     "loss_scale_cell": (

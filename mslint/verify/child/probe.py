@@ -19,7 +19,7 @@ from mslint.verify.child.autograd import OperatorCalls, count_autograd_nodes
 from mslint.verify.child.graphs import api, cell_graph, function_graph, has_backward
 from mslint.verify.child.recording import OPTIMIZERS, live_optimizers, named_gradients, recorded, recording
 from mslint.verify.child.report import Report
-from mslint.verify.child.state import tensors, to_array
+from mslint.verify.child.state import restore, snapshot, tensors, to_array
 from mslint.verify.child.step import Step
 
 _MAX_STEPS = 4
@@ -269,6 +269,8 @@ class Probe:
         if gradient is not None:
             result = run()
             gradient.keep(step, result)
+            if not gradient.gives_value:
+                self._evaluate_loss(step, kept, gradient.own_arguments(inputs[0]), inputs[1])
             return result
         return self._run_training_graph(step, compile_fully, run)
 
@@ -290,6 +292,15 @@ class Probe:
             step.add_update(named_gradients(optimizer, list(optimizer.mslint_kept)))
         self._updated()
         return result
+
+    def _evaluate_loss(self, step: Step, function: Any, arguments: Any, options: Any) -> None:
+        """Run the forward pass once more: this gradient function gives no loss. The parameters stay as they were."""
+        saved = snapshot(())
+        try:
+            step.add_loss("value", function(*arguments, **options))
+        except Exception as error:
+            step.remarks.append(f"the loss could not be evaluated: {_first_line(error)}")
+        restore(saved, ())
 
     def _add_graph(self, step: Step, role: str, front_end: Callable[[], bytes]) -> None:
         try:
@@ -332,7 +343,7 @@ class Probe:
                 self._in_forward = nested
             if self._step is not None and not nested:
                 self._step.has_gradient = True
-                self._step.add_forward(outputs, count_autograd_nodes(outputs))
+                self._step.add_forward(outputs, count_autograd_nodes(outputs), fn)
             return outputs
 
         def followed_backward(
@@ -356,10 +367,18 @@ class _TopLevelGradient:
         self._operation = operation
         self._weights = weights
 
+    @property
+    def gives_value(self) -> bool:
+        return bool(getattr(self._operation, "get_value", False))
+
+    def own_arguments(self, arguments: Any) -> Any:
+        """The arguments of the differentiated function: without the sensitivity."""
+        return arguments[:-1] if self._operation.sens_param else arguments
+
     def keep(self, step: Step, result: Any) -> None:
         operation = self._operation
         gradients = result
-        if getattr(operation, "get_value", False):
+        if self.gives_value:
             step.add_loss("value", result[0])
             gradients = result[1]
         elif getattr(operation, "has_aux", False):

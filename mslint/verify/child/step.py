@@ -49,13 +49,18 @@ class Step:
         path.write_bytes(serialised)
         self._graphs.append({"file": path.name, "role": role})
 
-    def add_forward(self, outputs: Any, nodes: Counter[str]) -> None:
-        """A differentiated forward pass of PyNative mode; its first tensor is the loss unless the step returns one."""
+    def add_forward(self, outputs: Any, nodes: Counter[str], function: Any) -> None:
+        """A differentiated forward pass of PyNative mode; its first tensor is the loss unless the step returns one.
+
+        Where the function is a cell its runs count: it did not run here if an earlier run of it could be used.
+        """
         self._autograd += nodes
+        if id(function) in self._cell_runs:
+            self._network = function
         self.add_loss("forward", outputs)
 
     def add_cell_run(self, cell: Any, differentiated: bool) -> None:
-        """A cell ran as Python; the first one of a differentiated forward pass is the network whose runs count."""
+        """A cell ran as Python. In a differentiated function the first one is the network whose runs count."""
         self._cell_runs[id(cell)] += 1
         if differentiated and self._network is None:
             self._network = cell
