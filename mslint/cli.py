@@ -9,7 +9,7 @@ from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from importlib import import_module
 
-from mslint.console import UsageError, error, nearest
+from mslint.console import UsageError, error, internal_error, nearest
 from mslint.shadowing import drop_working_directory
 
 VERBS = {
@@ -30,8 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a report is no reason to fail on a terminal's encoding
+    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code = _run(list(sys.argv[1:] if arguments is None else arguments))
+        code = _run(given)
         sys.stdout.flush()
         return code
     except UsageError as problem:
@@ -43,6 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read our output has seen enough; the interpreter must not try to flush the rest.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except Exception as exception:
+        error(internal_error("mslint", " ".join(given), exception))
+        return 2
 
 
 def _run(arguments: list[str]) -> int:

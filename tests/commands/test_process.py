@@ -67,6 +67,22 @@ def test_a_plugin_that_does_not_load_is_named_and_left_out(tmp_path: Path) -> No
     ]
 
 
+def test_a_failure_that_nobody_foresaw_is_one_line(tmp_path: Path) -> None:
+    info = tmp_path / "site" / "odd-1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: odd\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[mslint.rules]\nodd = odd:Odd\n")
+    (tmp_path / "site" / "odd.py").write_text(
+        "from mslint.rules.base import Rule\n\n\n"
+        "class Odd(Rule):\n    code, name, severity, summary, triggers = 'X1', 'x', None, '', ('no bytes',)\n"
+    )
+    (tmp_path / "a.py").touch()
+    result = python("-m", "mslint", "check", "a.py", cwd=tmp_path, PYTHONPATH=str(tmp_path / "site"))
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: mslint failed on check a.py: AttributeError")
+    assert result.stderr.count("\n") == 1
+
+
 def test_a_reader_that_leaves_early_causes_no_noise(tmp_path: Path) -> None:
     for number in range(3000):
         (tmp_path / f"a_rather_long_name_for_a_file_{number}.py").touch()
