@@ -38,5 +38,6 @@ def examine(
                 finding = replace(finding, fix=codemod().propose(checked.module, finding, target_version))
             except Exception as exception:
                 failures.append(internal_error(f"codemod {codemod.name}", source.filename, exception))
-        findings.append(finding)
+        # The subject has served; kept, it would hold the file's whole tree in memory until the report is written.
+        findings.append(replace(finding, subject=None))
     return replace(checked, findings=tuple(findings), failures=tuple(failures))
