@@ -2,55 +2,64 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from mslint.config import Version, find_config, parse_version
+from mslint.console import UsageError
 from mslint.findings import Verdict
 
 if TYPE_CHECKING:
     from mslint.verify import Verification
 
 _EXIT_CODES = {Verdict.EQUIVALENT: 0, Verdict.DIFFERENT: 1, Verdict.UNVERIFIED: 2}
-_USAGE = 2
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: ArgumentParser) -> None:
     """Declare the options that `run` reads."""
-    parser.add_argument("script", type=Path, metavar="SCRIPT", help="the training script")
+    parser.add_argument("script", type=Path, metavar="SCRIPT", help="the training script; its arguments follow --")
     rewrite = parser.add_mutually_exclusive_group(required=True)
-    rewrite.add_argument("--codemod", action="append", metavar="NAME", help="apply this codemod; repeatable")
-    rewrite.add_argument("--against", type=Path, metavar="OTHER.py", help="compare with this version of the script")
-    parser.add_argument("--unsafe-fixes", action="store_true", help="let the codemod apply unsafe fixes too")
+    rewrite.add_argument(
+        "--codemod",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="apply this one to the script and to the files of the project that it imports; repeatable",
+    )
+    rewrite.add_argument("--against", metavar="OTHER.py", type=Path, help="compare with this version of the script")
+    parser.add_argument("--unsafe-fixes", action="store_true", help="apply those that may change numbers too")
+    parser.add_argument("--target-version", metavar="X.Y", type=_version, help="MindSpore to write for (default: 2.10)")
     parser.add_argument("--entry", metavar="FUNC", help="import the script and call this function of it")
-    parser.add_argument("--ranks", type=int, default=1, metavar="N", help="simulated ranks; only 1 so far")
     parser.add_argument("--mode", choices=("graph", "pynative", "both"), default="both")
-    parser.add_argument("--timeout", type=float, default=120, metavar="S", help="seconds for each run")
-    parser.add_argument("--memory", type=float, default=8, metavar="GB", help="address space of each run")
+    parser.add_argument("--ranks", metavar="N", type=int, default=1, help="only 1 so far")
+    parser.add_argument("--timeout", metavar="S", type=float, default=120, help="seconds for each run (default: 120)")
+    parser.add_argument("--memory", metavar="GB", type=float, default=8, help="for each run (default: 8)")
     parser.add_argument("--output-format", choices=("text", "json"), default="text")
-    parser.add_argument("--output-file", type=Path, metavar="FILE")
-    parser.add_argument("arguments", nargs="*", metavar="-- ARGS", help="arguments of the script")
+    parser.add_argument("--output-file", metavar="FILE", type=Path, help="write the report there")
+    _leave_to_the_script(parser)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Verify, report, and return the exit code: 0 equivalent, 1 different, 2 unverified or unusable input."""
+def run(options: Namespace) -> int:
+    """Verify and report; 0 if equivalent, 1 if different, 2 if unverified.
+
+    Raises UsageError if there is nothing that could be run.
+    """
     from mslint.verify import MODES, Verification, VerifierUnavailable, require_mindspore, verify
 
-    script = Path(options.script)
-    codemods = list(options.codemod or ())
-    if options.ranks not in (None, 1):
-        return _refuse(f"--ranks {options.ranks}: only one rank can be verified")
-    if not script.is_file():
-        return _refuse(f"{script}: no such file")
+    script: Path = options.script
+    if options.ranks != 1:
+        raise UsageError(f"--ranks {options.ranks}: only one rank can be verified")
     try:
         require_mindspore()
         if options.against is not None:
-            replacements = {script.resolve(): Path(options.against).read_bytes()}
+            replacements = {script.resolve(strict=True): options.against.read_bytes()}
         else:
-            replacements = rewritten(script, codemods, options.target_version, options.unsafe_fixes)
+            target = options.target_version or find_config([script]).target_version
+            replacements = rewritten(script, options.codemod, target, options.unsafe_fixes)
         if replacements:
             verification = verify(
                 script,
@@ -62,26 +71,43 @@ def run(options: argparse.Namespace) -> int:
                 memory_gb=options.memory,
             )
         else:
-            reason = f"{', '.join(codemods)} changes nothing here, there is nothing to verify"
+            reason = f"{', '.join(options.codemod)} changes nothing here, there is nothing to verify"
             verification = Verification(str(script.resolve()), Verdict.EQUIVALENT, reason)
-        report = _render(replace(verification, codemods=tuple(codemods)), options.output_format)
+        report = _render(replace(verification, codemods=tuple(options.codemod)), options.output_format)
         if options.output_file is not None:
-            Path(options.output_file).write_text(report, encoding="utf-8")
+            options.output_file.write_text(report, encoding="utf-8")
         else:
             sys.stdout.write(report)
-    except (VerifierUnavailable, OSError) as error:
-        return _refuse(str(error))
+    except OSError as problem:
+        raise UsageError(f"{problem.filename}: {problem.strerror}" if problem.filename else str(problem)) from None
+    except VerifierUnavailable as problem:
+        raise UsageError(str(problem)) from None
     return _EXIT_CODES[verification.verdict]
 
 
-def rewritten(
-    script: Path, codemods: Sequence[str], target_version: tuple[int, int], unsafe: bool
-) -> dict[Path, bytes]:
+def rewritten(script: Path, codemods: Sequence[str], target_version: Version, unsafe: bool) -> dict[Path, bytes]:
     """What the codemods make of the script and of the project's files that it imports: the changed ones only."""
     from mslint.commands.fix import rewrite_files
     from mslint.verify.imports import project_files
 
     return rewrite_files(project_files(script), codemods=codemods, unsafe=unsafe, target_version=target_version)
+
+
+def _leave_to_the_script(parser: ArgumentParser) -> None:
+    """Let ``arguments`` be what follows ``--``.
+
+    argparse cannot: a positional that may be empty is taken as empty as soon as an option follows the script.
+    """
+    parse = parser.parse_args
+
+    def parse_args(given: Sequence[str], namespace: Namespace | None = None) -> Any:
+        own = list(given)
+        end = own.index("--") if "--" in own else len(own)
+        options = parse(own[:end], namespace)
+        options.arguments = own[end + 1 :]
+        return options
+
+    vars(parser)["parse_args"] = parse_args
 
 
 def _render(verification: Verification, output_format: str) -> str:
@@ -90,6 +116,8 @@ def _render(verification: Verification, output_format: str) -> str:
     return verify_json.render(verification) if output_format == "json" else verify_text.render(verification)
 
 
-def _refuse(message: str) -> int:
-    print(f"mslint verify: {message}", file=sys.stderr)
-    return _USAGE
+def _version(text: str) -> Version:
+    try:
+        return parse_version(text)
+    except ValueError as problem:
+        raise ArgumentTypeError(str(problem)) from None

@@ -8,15 +8,8 @@ from mslint.findings import Verdict
 from mslint.verify import Verification
 
 from .conftest import Against
-from .scripts import GRAD_OPERATION, VALUE_AND_GRAD, script, step_cell
+from .scripts import GRAD_OPERATION, LOOP, VALUE_AND_GRAD, script, step_cell
 
-MODEL = """\
-from mindspore import dataset
-
-data = dataset.GeneratorDataset(lambda: batches(), ["x", "y"]).batch(1)
-data = dataset.NumpySlicesDataset((np.random.rand(8, 6).astype(np.float32), np.random.rand(8, 2).astype(np.float32)))
-ms.train.Model(TrainStep(model, optimizer).set_train()).{call}(1, data.batch(4){options})
-"""
 MODEL_LOOP = """\
 from mindspore import dataset
 
@@ -46,7 +39,7 @@ STYLES = {
         step_cell(VALUE_AND_GRAD, MODEL_LOOP.format(call="train", sink=False)),
     ),
     "model_fit_sink": (
-        step_cell(GRAD_OPERATION, MODEL_LOOP.format(call="fit", sink=True).replace("1, data", "1, data", 1)),
+        step_cell(GRAD_OPERATION, MODEL_LOOP.format(call="fit", sink=True)),
         step_cell(VALUE_AND_GRAD, MODEL_LOOP.format(call="fit", sink=True)),
     ),
     "top_level": (
@@ -109,9 +102,7 @@ STYLES = {
         ),
     ),
     "one_step_cell": (
-        script(
-            "train = nn.TrainOneStepCell(model, optimizer).set_train()\nfor x, y in batches():\n    print(train(Tensor(x), Tensor(y)))\n"
-        ),
+        script(LOOP.replace("TrainStep(", "nn.TrainOneStepCell(")),
         step_cell(VALUE_AND_GRAD),
     ),
     "loss_scale_cell": (

@@ -21,6 +21,8 @@ __all__ = ["api", "cell_graph", "descriptor", "function_graph", "has_backward"]
 def cell_graph(cell: Any, arguments: Any, options: Any) -> bytes:
     """The MindIR ``ModelProto`` of a Cell called with these arguments. Raises whatever the compiler raises."""
     executor = api._cell_graph_executor
+    # As a call would: gives parameters their final names, without which equally named ones do not compile.
+    cell._self_check()
     compile_arguments = cell._get_compile_args(arguments)
     executor.set_real_args(arguments, options)
     phase, _ = executor.compile(cell, *compile_arguments, phase=_PHASE, do_convert=False, **options)

@@ -77,9 +77,11 @@ class Probe:
 
     # -- the course of a step ------------------------------------------------------------------------------------------
 
-    def _begin(self, site: Any, name: str, inputs: Any, kept: Any) -> None:
-        """A call that may be the first of a step, or belongs to the open one."""
+    def _begin(self, site: Any, name: str, inputs: Any, kept: Any, *, inner: bool = False) -> None:
+        """A call that may be the first of a step, or belongs to the open one; an ``inner`` one never ends that."""
         if self._step is not None:
+            if inner:
+                return
             repeated = self._step.has_gradient and site in self._step.sites
             if not self._step.complete and not repeated:
                 self._step.sites.add(site)
@@ -207,7 +209,9 @@ class Probe:
                 function, gradient = _differentiated(executor.fn)
                 name = getattr(function, "__qualname__", type(function).__name__)
                 return self._run_graph(
-                    site=("gradient" if gradient else "function", _identity(function)),
+                    site=("gradient", _identity(function), gradient.names)
+                    if gradient
+                    else ("function", _identity(function)),
                     name=name,
                     may_train=False,
                     kept=function,
@@ -323,7 +327,8 @@ class Probe:
 
             def followed(*arguments: Any, **keywords: Any) -> Any:
                 name = getattr(function, "__qualname__", type(function).__name__)
-                self._begin(("gradient", _identity(function)), name, (arguments, keywords), function)
+                site = ("gradient", _identity(function), _names(weights))
+                self._begin(site, name, (arguments, keywords), function, inner=self._depth > 0)
                 with self._inside():
                     return gradient_function(*arguments, **keywords)
 
@@ -368,6 +373,10 @@ class _TopLevelGradient:
         self._weights = weights
 
     @property
+    def names(self) -> tuple[str, ...]:
+        return _names(self._weights)
+
+    @property
     def gives_value(self) -> bool:
         return bool(getattr(self._operation, "get_value", False))
 
@@ -410,6 +419,12 @@ def _without_auxiliary(function: Any) -> Any:
 def _identity(function: Any) -> Any:
     code = getattr(function, "__code__", None)
     return id(code) if code is not None else id(function)
+
+
+def _names(weights: Any) -> tuple[str, ...]:
+    if weights is None:
+        return ()
+    return tuple(weight.name for weight in ([weights] if isinstance(weights, Parameter) else weights))
 
 
 def _by_name(gradients: Any, weights: Any, by_position: bool) -> dict[str, Any]:

@@ -32,7 +32,8 @@ def _construct(self, gradients):  # type: ignore[no-untyped-def]
 def live_optimizers() -> list[Any]:
     """The optimizers of the process in the order of their creation."""
     gc.collect()
-    return [candidate for candidate in gc.get_objects() if issubclass(type(candidate), OPTIMIZERS)]
+    found = [candidate for candidate in gc.get_objects() if issubclass(type(candidate), OPTIMIZERS)]
+    return sorted(found, key=lambda optimizer: optimizer.create_time)
 
 
 def named_gradients(optimizer: Any, gradients: Any) -> dict[str, Any]:

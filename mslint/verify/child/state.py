@@ -8,7 +8,7 @@ from typing import Any
 
 import mindspore as ms
 import numpy as np
-from mindspore import Parameter, Tensor
+from mindspore import Parameter, Tensor, nn
 from mindspore.common.generator import default_generator
 
 OWN = "mslint."
@@ -37,23 +37,28 @@ def tensors(value: Any) -> Iterator[Any]:
 def live_parameters() -> dict[str, Any]:
     """Every parameter of the process by name; of equally named ones the later created get a number.
 
-    A scan of the garbage collector's objects also finds those that no Cell owns (optimizer states, lists of weights).
-    After a collection these objects stand in the order of their creation.
+    Names are not unique before a training cell takes its parts in: two optimizers have a learning_rate each. Cells know
+    when they were created; a scan of the garbage collector's objects finds these, and the parameters no cell owns.
     """
-    # The random generator keeps its state in parameters, too.
-    generator = {id(default_generator._seed), id(default_generator._offset)}
     gc.collect()
+    # Not isinstance: it would ask objects of the user for their __class__ and run their code.
+    live = [candidate for candidate in gc.get_objects() if issubclass(type(candidate), (Parameter, nn.Cell))]
+    cells = sorted((one for one in live if isinstance(one, nn.Cell)), key=lambda cell: cell.create_time)
+    parameters = [parameter for cell in cells for parameter in cell.get_parameters(expand=False)]
+    parameters += [one for one in live if isinstance(one, Parameter)]
+    # The random generator keeps its state in parameters, too.
+    seen = {id(default_generator._seed), id(default_generator._offset)}
     found: dict[str, Any] = {}
-    for candidate in gc.get_objects():
-        # Not isinstance: it would ask objects of the user for their __class__ and run their code.
-        if not issubclass(type(candidate), Parameter) or candidate.name.startswith(OWN) or id(candidate) in generator:
+    for parameter in parameters:
+        if id(parameter) in seen or parameter.name.startswith(OWN):
             continue
-        if candidate.has_init:
-            candidate.init_data()
-        name, number = candidate.name, 2
+        seen.add(id(parameter))
+        if parameter.has_init:
+            parameter.init_data()
+        name, number = parameter.name, 2
         while name in found:
-            name, number = f"{candidate.name}#{number}", number + 1
-        found[name] = candidate
+            name, number = f"{parameter.name}#{number}", number + 1
+        found[name] = parameter
     return found
 
 
