@@ -32,8 +32,8 @@ class Codemod:
         """
         raise NotImplementedError
 
-    def tidy(self, before: str, after: str) -> str:
-        """Return ``after`` (the text once fixes of this codemod were applied to ``before``) without what they left unused.
+    def tidy(self, module: Module, after: str) -> str:
+        """Return ``after``, the text once fixes of this codemod were applied to ``module``, without what they left unused.
 
         Several fixes of one file are proposed apart, so only here is it known that, say, an import lost its last reference.
         """

@@ -1,0 +1,237 @@
+"""Where a gradient function is built: once, beside what it needs, rather than at each step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from codemods.gradient_site import Site
+from codemods.statements import comments_above, in_lines, indentation, inner_comments, insert_after, newline, remove
+from mslint.findings import Edit, Position
+from mslint.semantics.cells import CellClass, is_self, self_name
+from mslint.semantics.gradients import TRAIN_STEPS, GradientOperator, normal, sole_value, statement_of
+from mslint.semantics.module import Module, find
+
+# What nn.TrainOneStepCell.__init__ assigns (read in 2.10.0's mindspore/nn/wrap/cell_wrapper.py).
+_TRAIN_STEP_ATTRIBUTES = ("network", "optimizer", "weights", "sens", "grad_reducer")
+_PARAMETER_LISTS = ("trainable_params", "get_parameters", "untrainable_params")
+_CONTAINERS = ("mindspore.ParameterTuple", "tuple", "list")
+
+
+@dataclass(frozen=True)
+class Home:
+    """A place for ``network`` and ``weights`` to be made a gradient function of, and what calls it there.
+
+    ``replaced`` is the statement that built the old operator or gradient function; the new one goes below ``anchor``, or
+    takes the old one's place if there is no anchor.
+    """
+
+    callee: str
+    assigned: str
+    network: str
+    weights: str
+    indent: str
+    replaced: cst.SimpleStatementLine | None
+    anchor: cst.CSTNode | None = None
+
+    def edits(self, module: Module, lines: Sequence[str]) -> list[Edit]:
+        """Return the edits that put the statements ``lines`` here."""
+        block = list(lines)
+        spaced = block[0].lstrip().startswith("def ")
+        if self.replaced is None or self.anchor is not None:
+            assert self.anchor is not None
+            above = [self.indent + text for text in comments_above(module, self.replaced)] if self.replaced else []
+            text = in_lines(module, [*([""] if spaced else []), *above, *block])
+            return [insert_after(module, self.anchor, text), *([remove(module, self.replaced)] if self.replaced else [])]
+        above = [self.indent + text for text in (*comments_above(module, self.replaced), *inner_comments(module, self.replaced))]
+        first = module.start(self.replaced).row - len(comments_above(module, self.replaced))
+        before = module.lines[first - 2].strip() if first > 1 else ""
+        gap = [""] if spaced and before and not before.endswith(":") else []
+        content = newline(module).join([*gap, *above, *block])
+        return [Edit(Position(first, 1), module.end(self.replaced.body[0]), content)]
+
+
+def find_home(module: Module, operator: GradientOperator, sites: Sequence[Site], name: str | None) -> Home | None:
+    """Return where the one gradient function of all ``sites`` can be built, or None if it must be built at each.
+
+    ``name`` is the attribute that is to hold it; None keeps the operator's own.
+    """
+    first = sites[0].application
+    if any(not _alike(module, first.network, site.application.network) for site in sites) or any(
+        not _alike(module, first.weights, site.application.weights) for site in sites
+    ):
+        return None
+    if first.kept_in is not None and all(site.application is first for site in sites):
+        kept = _where_kept(module, first.kept_in, sites[0], name)
+        if kept is not None:
+            return kept
+    owner = operator.owner or sites[0].owner
+    if owner is not None and all(site.owner is not None for site in sites):
+        return _in_init(module, operator, owner, sites, name)
+    if operator.variable and isinstance(operator.holder, cst.Assign):
+        return _at_variable(module, operator, sites[0])
+    return None
+
+
+def _alike(module: Module, one: cst.BaseExpression | None, other: cst.BaseExpression | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return normal(module, sole_value(module, one)) == normal(module, sole_value(module, other))
+
+
+def _where_kept(module: Module, assign: cst.CSTNode, site: Site, name: str | None) -> Home | None:
+    line = statement_of(module, assign)
+    if not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1 or not isinstance(assign, cst.Assign):
+        return None
+    target = assign.targets[0].target
+    if isinstance(target, cst.Name) and site.owner is not None and module.scope(assign) is site.function:
+        # A local of the step function: better built in __init__.
+        return None
+    callee = module.code(target)
+    if isinstance(target, cst.Attribute) and name:
+        callee = f"{module.code(target.value)}.{name}"
+    assert site.application.network is not None
+    network = module.code(site.application.network)
+    weights = module.code(site.application.weights) if site.application.weights else f"{network}.trainable_params()"
+    return Home(callee, callee, network, weights, indentation(module, line), line)
+
+
+def _at_variable(module: Module, operator: GradientOperator, site: Site) -> Home | None:
+    assign = operator.holder
+    line = statement_of(module, assign) if assign else None
+    if not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1 or site.application.network is None:
+        return None
+    texts = []
+    for expression in (site.application.network, site.application.weights):
+        if expression is None:
+            texts.append(f"{texts[0]}.trainable_params()")
+            continue
+        if isinstance(expression, cst.Lambda) or not _bound_before(module, expression, line):
+            return None
+        texts.append(module.code(expression))
+    assert operator.variable is not None
+    return Home(operator.variable, operator.variable, texts[0], texts[1], indentation(module, line), line)
+
+
+def _bound_before(module: Module, expression: cst.CSTNode, line: cst.SimpleStatementLine) -> bool:
+    """Tell whether every name in ``expression`` means at ``line`` what it means where it stands."""
+    for name in find(expression, cst.Name):
+        parent = module.parents[name]
+        if isinstance(parent, cst.Attribute) and parent.attr is name:
+            continue
+        here, there = module.lookup(name.value, name), module.lookup(name.value, line.body[0])
+        if [b.node for b in here] != [b.node for b in there]:
+            return False
+        same_scope = here and module.scope(here[0].node) is module.scope(line)
+        if same_scope and (len(here) != 1 or module.start(here[0].node) > module.start(line)):
+            return False
+    return True
+
+
+def _in_init(
+    module: Module, operator: GradientOperator, owner: CellClass, sites: Sequence[Site], name: str | None
+) -> Home | None:
+    init = owner.methods.get("__init__")
+    if init is None or not isinstance(init.body, cst.IndentedBlock):
+        return None
+    site = sites[0]
+    assert site.application.network is not None
+    network = expression_in_init(module, owner, init, site, site.application.network)
+    weights = (
+        expression_in_init(module, owner, init, site, site.application.weights)
+        if site.application.weights is not None
+        else (f"{network[0]}.trainable_params()", network[1])
+        if network
+        else None
+    )
+    if network is None or weights is None:
+        return None
+    body = list(init.body.body)
+    places = [_top(module, init, place) for dep in network[1] | weights[1] for place in _assigned(module, owner, init, dep)]
+    if None in places:
+        return None
+    rows = [body.index(place) for place in places]  # type: ignore[arg-type]
+    attribute = name or operator.attribute or "grad"
+    this = self_name(init)
+    held = f"{this}.{attribute}"
+    line = statement_of(module, operator.holder) if operator.holder is not None else None
+    if operator.attribute is not None and line is not None:
+        top = _top(module, init, line)
+        if top is None or not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1:
+            return None
+        if body.index(top) >= max(rows, default=0):
+            return Home(held, held, network[0], weights[0], indentation(module, line), line)
+        if top is not line:
+            return None
+    else:
+        line = None
+    anchor = body[max(rows, default=len(body) - 1)]
+    return Home(held, held, network[0], weights[0], indentation(module, body[0]), line, anchor)
+
+
+def expression_in_init(
+    module: Module, owner: CellClass, init: cst.FunctionDef, site: Site, expression: cst.BaseExpression
+) -> tuple[str, set[str]] | None:
+    """Return ``expression``, used in a step, as it reads in ``__init__``, and the attributes of ``self`` it needs there."""
+    value = sole_value(module, expression)
+    this = self_name(site.function) if site.function else ""
+    if this != self_name(init):
+        return None
+    if isinstance(value, cst.Call):
+        return _call_in_init(module, owner, init, site, value)
+    root = value
+    while isinstance(root, cst.Attribute) and not is_self(root, this):
+        root = root.value
+    if isinstance(root, cst.Attribute):
+        attribute = root.attr.value
+        return (module.code(value), {attribute}) if _assigned(module, owner, init, attribute) else None
+    if isinstance(root, cst.Name) and root.value != this:
+        bound = module.lookup(root.value, root)
+        if bound and all(module.scope(found.node) is module.tree for found in bound):
+            return module.code(value), set()
+    return None
+
+
+def _call_in_init(
+    module: Module, owner: CellClass, init: cst.FunctionDef, site: Site, value: cst.Call
+) -> tuple[str, set[str]] | None:
+    function = value.func
+    if isinstance(function, cst.Attribute) and function.attr.value in _PARAMETER_LISTS and not value.args:
+        inner = expression_in_init(module, owner, init, site, function.value)
+        return (f"{inner[0]}.{function.attr.value}()", inner[1]) if inner else None
+    name = module.resolve(function) or (function.value if isinstance(function, cst.Name) else "")
+    if name in _CONTAINERS and len(value.args) == 1 and not value.args[0].star:
+        inner = expression_in_init(module, owner, init, site, value.args[0].value)
+        return (f"{module.code(function)}({inner[0]})", inner[1]) if inner else None
+    return None
+
+
+def _assigned(module: Module, owner: CellClass, init: cst.FunctionDef, attribute: str) -> list[cst.CSTNode]:
+    """Return the statements after which ``self.attribute`` is what it stays; none if that cannot be told."""
+    found = owner.assigned.get(attribute, [])
+    if found:
+        return [item.statement for item in found] if all(item.method is init for item in found) else []
+    inherited = any(base in TRAIN_STEPS for base in owner.lineage) and attribute in _TRAIN_STEP_ATTRIBUTES
+    for base in owner.lineage:
+        known = module.program.class_facts(base)
+        inherited = inherited or (known is not None and attribute in known[1].assigned)
+    if not inherited:
+        return []
+    for call in find(init, cst.Call):
+        if (
+            isinstance(call.func, cst.Attribute)
+            and call.func.attr.value == "__init__"
+            and (isinstance(call.func.value, cst.Call) or module.resolve(call.func.value))
+        ):
+            return [call]
+    return []
+
+
+def _top(module: Module, init: cst.FunctionDef, node: cst.CSTNode) -> cst.CSTNode | None:
+    """Return the statement directly in the body of ``init`` that holds ``node``."""
+    for item in (node, *module.ancestors(node)):
+        if module.parents.get(item) is init.body:
+            return item
+    return None

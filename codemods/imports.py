@@ -1,0 +1,168 @@
+"""The import editor: reach an API in the file's own style, drop what lost its last reference."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import libcst as cst
+
+from codemods.statements import in_lines, indentation
+from mslint.findings import Edit
+from mslint.program.project import Program
+from mslint.semantics.module import Binding, Module
+
+
+@dataclass(frozen=True)
+class Reached:
+    """How a file writes an API, and the edits of its imports that make it so."""
+
+    expression: str
+    edits: tuple[Edit, ...] = ()
+
+
+def reach(module: Module, api: str, node: cst.CSTNode) -> Reached:
+    """Return how ``api``, a public name such as ``mindspore.grad``, is written at ``node``.
+
+    A name that already stands for it is used; then ``ms.grad`` if the file imports the package, ``ops.grad`` if it imports
+    ``mindspore.ops`` (which offers the same functions), then a ``from mindspore import`` statement is extended, and only a
+    file with none of these gets a new import line.
+    """
+    name = api.rpartition(".")[2]
+    known = _top_level_imports(module)
+    for wanted, suffix in ((api, ""), ("mindspore", f".{name}"), ("mindspore.ops", f".{name}")):
+        for local, binding in known.items():
+            if binding.target == wanted and _means(module, local, binding, node):
+                return Reached(local + suffix)
+    if not _taken(module, name):
+        statement = next((s for s in _from_imports(module) if s.module and _is_mindspore(s)), None)
+        if statement is not None and not isinstance(statement.names, cst.ImportStar):
+            last = statement.names[-1]
+            place = module.end(last.asname.name if last.asname else last.name)
+            return Reached(name, (Edit(place, place, f", {name}"),))
+    alias = "ms" if not _taken(module, "ms") else "mindspore"
+    line = "import mindspore as ms" if alias == "ms" else "import mindspore"
+    return Reached(f"{alias}.{name}", (_new_line(module, line),))
+
+
+def _top_level_imports(module: Module) -> dict[str, Binding]:
+    found = {}
+    for name, bindings in module.bindings[module.tree].items():
+        targets = {binding.target for binding in bindings}
+        if len(targets) == 1 and None not in targets and _unconditional(module, bindings[0].node):
+            found[name] = bindings[0]
+    return found
+
+
+def _unconditional(module: Module, node: cst.CSTNode) -> bool:
+    line = module.parents[node]
+    return isinstance(line, cst.SimpleStatementLine) and module.parents[line] is module.tree
+
+
+def _means(module: Module, name: str, binding: Binding, node: cst.CSTNode) -> bool:
+    """Tell whether ``name``, read at ``node``, still is what ``binding`` makes it."""
+    return all(found.target == binding.target for found in module.lookup(name, node))
+
+
+def _taken(module: Module, name: str) -> bool:
+    return any(name in names for names in module.bindings.values())
+
+
+def _from_imports(module: Module) -> list[cst.ImportFrom]:
+    lines = [line for line in module.tree.body if isinstance(line, cst.SimpleStatementLine)]
+    return [item for line in lines for item in line.body if isinstance(item, cst.ImportFrom)]
+
+
+def _is_mindspore(statement: cst.ImportFrom) -> bool:
+    return isinstance(statement.module, cst.Name) and statement.module.value == "mindspore" and not statement.relative
+
+
+def _new_line(module: Module, text: str) -> Edit:
+    """Put an import line before the first import of MindSpore, where its kin stand."""
+    lines = [line for line in module.tree.body if isinstance(line, cst.SimpleStatementLine)]
+    imports = [line for line in lines if isinstance(line.body[0], (cst.Import, cst.ImportFrom))]
+    anchor = next((line for line in imports if "mindspore" in module.code(line)), (imports or lines)[0])
+    place = module.start(anchor)
+    return Edit(place, place, in_lines(module, [text]) + indentation(module, anchor))
+
+
+def drop_unreferenced(program: Program, path: Path, before: str, after: str) -> str:
+    """Return ``after`` without the imports whose last reference went between ``before`` and ``after``.
+
+    A name stays if anything still reads it, if ``__all__`` or another file of the project takes it from this one, or if its
+    import stands anywhere but directly at module level.
+    """
+    lost = _read_names(before) - _read_names(after) - set(_taken_elsewhere(program, path))
+    if not lost:
+        return after
+    return cst.parse_module(after).visit(_Drop(lost)).code
+
+
+def _read_names(text: str) -> set[str]:
+    names = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            names.add(node.id)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
+            # A name in ``__all__`` or in a quoted annotation is a reference too.
+            names.add(node.value)
+    return names
+
+
+def _taken_elsewhere(program: Program, path: Path) -> Iterator[str]:
+    for user in program.users(path) - {path}:
+        facts = program.facts(user)
+        if any(program.module(user, base) == path for base in facts.stars):
+            yield from program.facts(path).imports
+        for target in facts.all_imports():
+            base, _, name = target.rpartition(".")
+            if base and program.module(user, base) == path:
+                yield name
+
+
+class _Drop(cst.CSTTransformer):
+    """Removes names from the imports that stand directly at module level."""
+
+    def __init__(self, lost: set[str]) -> None:
+        super().__init__()
+        self.lost = lost
+
+    def leave_Module(self, original_node: cst.Module, updated_node: cst.Module) -> cst.Module:  # noqa: N802
+        body: list[cst.SimpleStatementLine | cst.BaseCompoundStatement] = []
+        leading: list[cst.EmptyLine] = []
+        for line in updated_node.body:
+            kept = self._keep(line)
+            if kept is None:
+                # What stands above a removed line (comments, blank lines) belongs to the file: hand it on.
+                leading.extend(line.leading_lines)  # type: ignore[attr-defined]
+                continue
+            if leading:
+                kept = kept.with_changes(leading_lines=[*leading, *kept.leading_lines])
+                leading = []
+            body.append(kept)
+        return updated_node.with_changes(body=body, footer=[*leading, *updated_node.footer])
+
+    def _keep(
+        self, line: cst.SimpleStatementLine | cst.BaseCompoundStatement
+    ) -> cst.SimpleStatementLine | cst.BaseCompoundStatement | None:
+        if not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1:
+            return line
+        statement = line.body[0]
+        if not isinstance(statement, (cst.Import, cst.ImportFrom)) or isinstance(statement.names, cst.ImportStar):
+            return line
+        names = [alias for alias in statement.names if self._local(alias, statement) not in self.lost]
+        if len(names) == len(statement.names):
+            return line
+        if not names:
+            return None
+        names[-1] = names[-1].with_changes(comma=statement.names[-1].comma)
+        return line.with_changes(body=[statement.with_changes(names=names)])
+
+    def _local(self, alias: cst.ImportAlias, statement: cst.Import | cst.ImportFrom) -> str:
+        if alias.asname:
+            assert isinstance(alias.asname.name, cst.Name)
+            return alias.asname.name.value
+        # `import a.b` binds `a`, but is there for its effect on `a` as well: never dropped.
+        return alias.name.value if isinstance(alias.name, cst.Name) else ""

@@ -1,0 +1,311 @@
+"""Can the forward pass that a training step runs for its loss and the one inside its gradient become one?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from codemods.gradient_site import Site, is_stored, reads
+from codemods.statements import one_line
+from mslint.semantics.cells import is_self, self_name
+from mslint.semantics.gradients import Forward, GradientOperator, Statement, find_forward, sole_value
+from mslint.semantics.module import Module, find, walk
+from mslint.semantics.sensitivity import Scale, is_name, mentions, operator_called, scale_of
+
+_BUILTINS = frozenset("range len print tuple list isinstance zip enumerate float int bool str max min".split())
+_TENSOR_METHODS = frozenset("astype to view reshape mean sum squeeze float half".split())
+_ORDERED = ("assign", "Assign", "depend", "Depend", "NPU", "load", "Load", "scatter", "Scatter")
+_LEAVES = (cst.Return, cst.Raise, cst.Del, cst.Global, cst.Nonlocal, cst.Await, cst.Yield, cst.With, cst.Try)
+
+
+class NotOneForward(Exception):
+    """The step keeps its two forward passes; the text says why."""
+
+
+@dataclass
+class OneForward:
+    """How one site's forward pass and gradient merge.
+
+    ``outputs`` and ``gradients`` are assigned together at the place of the forward pass, or of the gradient if
+    ``at_gradient``; ``removed`` are statements that only the old gradient needed. The gradient function is
+    ``value_and_grad`` of the network itself, with the sensitivity handed to it if ``weighed``, or, if ``scaled``, of a
+    function that multiplies the loss by ``scale``.
+    """
+
+    site: Site
+    forward: Forward
+    outputs: str
+    gradients: str
+    removed: list[cst.SimpleStatementLine]
+    at_gradient: bool
+    weighed: str | None = None
+    scaled: bool = False
+    scale: str = ""
+    loss: str = "loss"
+    tuple_output: bool = False
+    extra: tuple[str, ...] = ()
+    """Arguments that the scaling function takes beside the network's."""
+
+
+def one_forward(
+    module: Module, operator: GradientOperator, site: Site, sens_param_known: bool, needed: Iterable[str]
+) -> OneForward:
+    """Return how ``site`` comes to run its network once; ``needed`` are variables that building the function reads.
+
+    Raises NotOneForward where it does not run it twice, or where that cannot be proved to be the same twice.
+    """
+    forward = find_forward(module, operator, site.application, site.call)
+    if forward is None:
+        raise NotOneForward("no forward pass with the same network and arguments stands before the gradient")
+    if not isinstance(site.statement, cst.SimpleStatementLine) or len(site.statement.body) != 1:
+        raise NotOneForward("the gradient is taken in the head of a block or beside other statements in one line")
+    if site.inputs_used:
+        raise NotOneForward("the gradients of the inputs are used too")
+    target = forward.assign.targets[0].target
+    merged = OneForward(site, forward, _target(module, target), site.target or "", [], False)
+    kept: list[cst.CSTNode] = [argument.value for argument in site.arguments]
+    if site.sensitivity is not None:
+        _weigh(module, merged, target, site.sensitivity.value, sens_param_known)
+        if merged.weighed is not None:
+            kept.append(site.sensitivity.value)
+    if not merged.gradients:
+        merged.gradients = fresh(module, site, "grads")
+    merged.removed = _only_for_gradient(module, merged, kept, needed)
+    merged.at_gradient = _place(module, merged, kept)
+    return merged
+
+
+def _target(module: Module, target: cst.BaseExpression) -> str:
+    text = module.code(target)
+    return f"({text})" if isinstance(target, cst.Tuple) and not target.lpar else text
+
+
+def fresh(module: Module, site: Site, name: str) -> str:
+    """Return ``name``, or a longer one that the function of ``site`` does not use yet."""
+    where = site.function or module.tree
+    used = {item.value for item in find(where, cst.Name)}
+    while name in used:
+        name += "_"
+    return name
+
+
+def _weigh(
+    module: Module, merged: OneForward, target: cst.BaseExpression, sens: cst.BaseExpression, sens_param_known: bool
+) -> None:
+    """Settle how the sensitivity ``sens`` reaches the one forward pass."""
+    site = merged.site
+    value = sole_value(module, sens)
+    if isinstance(target, cst.Name):
+        merged.loss = target.value
+        scale = scale_of(module, site.owner, value, merged.loss)
+        if scale is not None:
+            _scale(module, merged, scale)
+            return
+    outputs = _outputs(module, merged, target)
+    if outputs and isinstance(value, cst.Tuple) and len(value.elements) == len(outputs) > 1:
+        scales = [
+            scale_of(module, site.owner, sole_value(module, element.value), name)
+            for element, name in zip(value.elements, outputs, strict=True)
+        ]
+        zeros = [
+            _zero(module, site, sole_value(module, element.value), name)
+            for element, name in zip(value.elements, outputs, strict=True)
+        ]
+        if scales[0] is not None and all(zeros[1:]):
+            merged.tuple_output = True
+            merged.loss = "outputs"
+            _scale(module, merged, scales[0])
+            merged.scaled = True
+            return
+    if any(mentions(value, name) for name in (*outputs, merged.outputs)) or _uses(module, value, outputs):
+        raise NotOneForward("the sensitivity is computed from the loss in a way that mslint does not see through")
+    if not sens_param_known:
+        raise NotOneForward("this MindSpore has no sens_param in value_and_grad")
+    merged.weighed = one_line(module, sens)
+
+
+def _uses(module: Module, value: cst.BaseExpression, outputs: list[str]) -> bool:
+    """Tell whether ``value`` rests on one of the variables ``outputs``, directly or through other variables."""
+    queue, seen = [value], set()
+    while queue:
+        for name in find(queue.pop(), cst.Name):
+            if name.value in outputs:
+                return True
+            if name.value not in seen:
+                seen.add(name.value)
+                queue.extend(found.value for found in module.lookup(name.value, name) if found.value is not None)
+                # Part of a tuple: the whole tuple counts.
+                queue.extend(
+                    found.node.value
+                    for found in module.lookup(name.value, name)
+                    if isinstance(found.node, (cst.Assign, cst.AugAssign))
+                )
+    return False
+
+
+def _outputs(module: Module, merged: OneForward, target: cst.BaseExpression) -> list[str]:
+    """Return the variables that hold the outputs of the forward pass, one by one; also if unpacked a statement later."""
+    if isinstance(target, cst.Tuple):
+        return [e.value.value for e in target.elements if isinstance(e.value, cst.Name)]
+    for statement in merged.forward.between:
+        for assign in find(statement, cst.Assign):
+            unpacked = assign.targets[0].target
+            if isinstance(unpacked, cst.Tuple) and is_name(assign.value, merged.outputs):
+                return [e.value.value for e in unpacked.elements if isinstance(e.value, cst.Name)]
+    return [target.value] if isinstance(target, cst.Name) else []
+
+
+def _zero(module: Module, site: Site, value: cst.BaseExpression, output: str) -> bool:
+    if isinstance(value, cst.Call) and len(value.args) == 1 and is_name(value.args[0].value, output):
+        name = operator_called(module, site.owner, value)
+        return name in ("mindspore.ops.zeros_like", "mindspore.ops.ZerosLike", "mindspore.numpy.zeros_like")
+    scale = scale_of(module, site.owner, value, output)
+    if scale is None or not isinstance(scale.value, (cst.Integer, cst.Float)):
+        return False
+    return float(scale.value.value) == 0.0
+
+
+def _scale(module: Module, merged: OneForward, scale: Scale) -> None:
+    value = scale.value
+    if value is None or (isinstance(value, (cst.Integer, cst.Float)) and float(value.value) == 1.0):
+        return
+    site = merged.site
+    merged.scaled = True
+    merged.scale = one_line(module, value)
+    if not isinstance(value, (cst.Name, cst.Attribute, cst.Integer, cst.Float, cst.Call, cst.Subscript)) or value.lpar:
+        merged.scale = f"({merged.scale})"
+    extra = []
+    this = self_name(site.function) if site.function else ""
+    for name in find(value, cst.Name):
+        bound = module.lookup(name.value, name)
+        local = bound and any(module.scope(found.node) is not module.tree for found in bound)
+        parent = module.parents[name]
+        is_member = isinstance(parent, cst.Attribute) and parent.attr is name
+        if local and not is_member and name.value not in (this, merged.loss) and name.value not in extra:
+            extra.append(name.value)
+    held = site.owner.value(value.attr.value) if site.owner and isinstance(value, cst.Attribute) and is_self(value, this) else None
+    if isinstance(held, cst.Call) and module.resolve(held.func) in ("mindspore.Parameter", "mindspore.Tensor"):
+        # A tensor that the function closes over would be a constant of the compiled graph: hand it in.
+        assert isinstance(value, cst.Attribute)
+        merged.scale = value.attr.value
+        merged.extra = (module.code(value),)
+        return
+    merged.extra = tuple(extra)
+
+
+def _only_for_gradient(
+    module: Module, merged: OneForward, kept: list[cst.CSTNode], needed: Iterable[str]
+) -> list[cst.SimpleStatementLine]:
+    """Return the statements whose variables only the old gradient call reads."""
+    site = merged.site
+    if site.function is None:
+        return []
+    gone: list[cst.CSTNode] = [site.application.node]
+    if site.sensitivity is not None and merged.weighed is None:
+        gone.append(site.sensitivity)
+    wanted = {name.value for node in kept for name in find(node, cst.Name)} | set(merged.extra) | set(needed)
+    return unread(module, site, gone, wanted)
+
+
+def unread(
+    module: Module, site: Site, gone: list[cst.CSTNode], wanted: Iterable[str] = ()
+) -> list[cst.SimpleStatementLine]:
+    """Return the statements of the function that set a variable which, once ``gone`` is gone, nothing reads."""
+    if site.function is None:
+        return []
+    gone = list(gone)
+    removed: list[cst.SimpleStatementLine] = []
+    changed = True
+    while changed:
+        changed = False
+        for line in find(site.function, cst.SimpleStatementLine):
+            name = _sets(line)
+            if line in removed or name is None or name in wanted or len(module.bindings[site.function].get(name, [])) != 1:
+                continue
+            places = list(reads(module, name, site.function))
+            if places and all(_inside(module, place, gone) for place in places) and inert(module, site, line):
+                removed.append(line)
+                gone.append(line)
+                changed = True
+    return removed
+
+
+def _sets(line: Statement) -> str | None:
+    if not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1:
+        return None
+    if not isinstance(line.body[0], cst.Assign) or len(line.body[0].targets) != 1:
+        return None
+    target = line.body[0].targets[0].target
+    return target.value if isinstance(target, cst.Name) else None
+
+
+def _inside(module: Module, node: cst.CSTNode, holders: list[cst.CSTNode]) -> bool:
+    return any(item in holders for item in (node, *module.ancestors(node)))
+
+
+def _place(module: Module, merged: OneForward, kept: list[cst.CSTNode]) -> bool:
+    """Return whether the merged statement stands at the gradient's place rather than at the forward pass's."""
+    staying = [statement for statement in merged.forward.between if statement not in merged.removed]
+    for statement in list(staying):
+        if _sets(statement) == merged.gradients and inert(module, merged.site, statement):
+            # `grads = None`, set anew by the gradient: left standing it would now undo it.
+            assert isinstance(statement, cst.SimpleStatementLine)
+            merged.removed.append(statement)
+            staying.remove(statement)
+    results = {name.value for target in find(merged.site.statement, cst.AssignTarget) for name in find(target, cst.Name)}
+    needed = {name.value for node in kept for name in find(node, cst.Name)} | set(merged.extra)
+    arguments = {name.value for argument in merged.site.arguments for name in find(argument, cst.Name)}
+    for statement in staying:
+        if not inert(module, merged.site, statement):
+            raise NotOneForward(
+                f"row {module.start(statement).row}, between forward pass and gradient, may change what the network computes"
+            )
+        if arguments & set(_bound(module, statement)):
+            raise NotOneForward(f"row {module.start(statement).row} changes the network's arguments before the gradient")
+        if results & {name.value for name in find(statement, cst.Name)}:
+            raise NotOneForward(f"row {module.start(statement).row} uses a variable that the gradient sets anew")
+    if not any(needed & set(_bound(module, statement)) for statement in staying):
+        return False
+    outputs = {name.value for name in find(merged.forward.assign.targets[0], cst.Name)}
+    for statement in staying:
+        if outputs & {name.value for name in find(statement, cst.Name)}:
+            raise NotOneForward(f"row {module.start(statement).row} needs the loss and gives what the gradient needs")
+    return True
+
+
+def _bound(module: Module, statement: Statement) -> Iterator[str]:
+    for name in find(statement, cst.Name):
+        parent = module.parents[name]
+        stored = isinstance(parent, cst.AssignTarget) or (isinstance(parent, cst.Element) and is_stored(module, parent))
+        if stored or (isinstance(parent, (cst.For, cst.AugAssign, cst.AnnAssign)) and parent.target is name):
+            yield name.value
+
+
+def inert(module: Module, site: Site, statement: cst.CSTNode) -> bool:
+    """Tell whether ``statement`` only computes values for local variables, so that a network may run before or after it."""
+    for item in walk(statement):
+        if isinstance(item, _LEAVES):
+            return False
+        if isinstance(item, cst.Call) and not _pure(module, site, item):
+            return False
+        if isinstance(item, (cst.AssignTarget, cst.AugAssign, cst.AnnAssign)) and not isinstance(
+            item.target, (cst.Name, cst.Tuple)
+        ):
+            return False
+    return True
+
+
+def _pure(module: Module, site: Site, call: cst.Call) -> bool:
+    if isinstance(call.func, cst.Name) and call.func.value in _BUILTINS and not module.lookup(call.func.value, call):
+        return True
+    name = operator_called(module, site.owner, call)
+    if name and name.startswith("mindspore."):
+        return not name.rpartition(".")[2].startswith(_ORDERED)
+    this = self_name(site.function) if site.function else ""
+    return (
+        isinstance(call.func, cst.Attribute)
+        and call.func.attr.value in _TENSOR_METHODS
+        and not is_self(call.func, this)
+    )

@@ -1,0 +1,171 @@
+"""What one file says, as plain data: enough to answer questions about it from other files without its tree."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Built:
+    """``self.attribute = callee(...)`` in a class: what was called, with which constant keywords, in which row."""
+
+    callee: str
+    keywords: tuple[tuple[str, object], ...]
+    row: int
+
+
+@dataclass(frozen=True)
+class ClassFacts:
+    """A class: its bases and its methods' names as written, and the attributes that its methods assign."""
+
+    name: str
+    row: int
+    bases: tuple[str, ...]
+    methods: frozenset[str]
+    assigned: frozenset[str]
+    built: dict[str, Built]
+    reads: frozenset[str]
+    """Attributes read from ``self``."""
+
+
+@dataclass(frozen=True)
+class FileFacts:
+    """A file: module-level names, classes and the dotted names it uses, all as written."""
+
+    imports: dict[str, str] = field(default_factory=dict)
+    """Local name to dotted target; a target that starts with dots is relative."""
+    nested_imports: dict[str, str] = field(default_factory=dict)
+    """The same for imports inside functions."""
+    stars: tuple[str, ...] = ()
+    aliases: dict[str, str] = field(default_factory=dict)
+    """Module-level ``name = dotted.name``."""
+    definitions: frozenset[str] = frozenset()
+    classes: dict[str, ClassFacts] = field(default_factory=dict)
+    uses: frozenset[str] = frozenset()
+    """Every dotted name that is read."""
+    modes: tuple[str, ...] = ()
+    """What ``set_context`` is given as ``mode``, as written; ``?`` for anything but a dotted name or a number."""
+
+    def all_imports(self) -> Iterator[str]:
+        """Yield the dotted target of every import of the file, star imports included."""
+        yield from self.imports.values()
+        yield from self.nested_imports.values()
+        yield from self.stars
+
+
+def dotted(node: ast.expr) -> str | None:
+    """Return ``a.b.c`` for a chain of attributes on a name, else None."""
+    parts = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return None
+    parts.append(node.id)
+    return ".".join(reversed(parts))
+
+
+def read_facts(tree: ast.Module) -> FileFacts:
+    """Return the facts of a parsed file."""
+    imports: dict[str, str] = {}
+    nested: dict[str, str] = {}
+    stars: list[str] = []
+    aliases: dict[str, str] = {}
+    definitions: set[str] = set()
+    classes: dict[str, ClassFacts] = {}
+    top = set(_top_level(tree.body))
+    uses: set[str] = set()
+    modes: list[str] = []
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            _read_import(node, imports if node in top else nested, stars)
+        elif isinstance(node, ast.ClassDef):
+            if node in top:
+                classes[node.name] = _read_class(node)
+                definitions.add(node.name)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            if node in top:
+                definitions.add(node.name)
+        elif isinstance(node, ast.Assign) and node in top:
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    path = dotted(node.value)
+                    if path:
+                        aliases[target.id] = path
+                    definitions.add(target.id)
+        elif isinstance(node, (ast.Attribute, ast.Name)):
+            path = dotted(node)
+            if path:
+                uses.add(path)
+        elif isinstance(node, ast.Call):
+            modes.extend(_mode(node))
+    return FileFacts(
+        imports, nested, tuple(stars), aliases, frozenset(definitions), classes, frozenset(uses), tuple(modes)
+    )
+
+
+def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    for statement in body:
+        yield statement
+        if isinstance(statement, (ast.If, ast.Try, ast.With)):
+            for name in ("body", "orelse", "finalbody"):
+                yield from _top_level(getattr(statement, name, []))
+            for handler in getattr(statement, "handlers", []):
+                yield from _top_level(handler.body)
+
+
+def _read_import(node: ast.Import | ast.ImportFrom, into: dict[str, str], stars: list[str]) -> None:
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            if alias.asname:
+                into[alias.asname] = alias.name
+            else:
+                into[alias.name.partition(".")[0]] = alias.name.partition(".")[0]
+                # `import a.b` binds only `a`, but loads `a.b`: the import graph must know.
+                into.setdefault(alias.name, alias.name)
+        return
+    base = "." * node.level + (node.module or "")
+    for alias in node.names:
+        if alias.name == "*":
+            stars.append(base)
+        else:
+            into[alias.asname or alias.name] = base + alias.name if base.endswith(".") else f"{base}.{alias.name}"
+
+
+def _read_class(node: ast.ClassDef) -> ClassFacts:
+    built: dict[str, Built] = {}
+    assigned: set[str] = set()
+    reads: set[str] = set()
+    for item in ast.walk(node):
+        if not (isinstance(item, ast.Attribute) and isinstance(item.value, ast.Name) and item.value.id == "self"):
+            if isinstance(item, ast.Assign) and isinstance(item.value, ast.Call):
+                for target in item.targets:
+                    attribute = dotted(target)
+                    callee = dotted(item.value.func)
+                    if callee and attribute and attribute.startswith("self.") and attribute.count(".") == 1:
+                        keywords = tuple(
+                            (word.arg, word.value.value)
+                            for word in item.value.keywords
+                            if word.arg and isinstance(word.value, ast.Constant)
+                        )
+                        built[attribute[5:]] = Built(callee, keywords, item.lineno)
+            continue
+        (reads if isinstance(item.ctx, ast.Load) else assigned).add(item.attr)
+    methods = frozenset(x.name for x in node.body if isinstance(x, (ast.FunctionDef, ast.AsyncFunctionDef)))
+    bases = tuple(path for base in node.bases if (path := dotted(base)))
+    return ClassFacts(node.name, node.lineno, bases, methods, frozenset(assigned), built, frozenset(reads))
+
+
+def _mode(node: ast.Call) -> Iterator[str]:
+    if (dotted(node.func) or "").rpartition(".")[2] != "set_context":
+        return
+    for word in node.keywords:
+        if word.arg == "mode":
+            if isinstance(word.value, ast.Constant):
+                yield str(word.value.value)
+            else:
+                yield dotted(word.value) or "?"
+        elif word.arg is None:
+            yield "?"

@@ -1,0 +1,288 @@
+"""The files of a training program seen together: who imports whom, what a name of one file means in another."""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from mslint.program.facts import ClassFacts, FileFacts, read_facts
+from mslint.semantics.api import canonical
+from mslint.source.text import Unreadable, read
+
+_MARKERS = (".git", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt")
+_MOST_MEMBERS = 5000
+_SKIPPED = {"__pycache__", "node_modules", "site-packages", "build", "dist"}
+
+
+class Program:
+    """The program that a set of files belongs to.
+
+    ``files`` are the files being checked; the rest of their project is read when a question needs it. Reading is lazy and
+    never fails: a file that cannot be read or parsed has no facts.
+    """
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        self._files = [Path(os.path.abspath(file)) for file in files]
+        self._facts: dict[Path, FileFacts] = {}
+        self._modules: dict[tuple[Path, str], Path | None] = {}
+        self._roots: dict[Path, Path] = {}
+        self._texts: dict[Path, bytes] = {}
+        self._imported: dict[Path, frozenset[Path]] = {}
+        self._imported_by: dict[Path, frozenset[Path]] = {}
+
+    def facts(self, path: Path) -> FileFacts:
+        """Return what ``path`` says; nothing if it cannot be read."""
+        found = self._facts.get(path)
+        if found is None:
+            try:
+                found = read_facts(ast.parse(read(path).text))
+            except (Unreadable, SyntaxError, ValueError, RecursionError, MemoryError):
+                found = FileFacts()
+            self._facts[path] = found
+        return found
+
+    def root(self, path: Path) -> Path:
+        """Return the top folder of the project that ``path`` lies in.
+
+        The nearest folder above that has a project's marks (a repository, a pyproject.toml ...), else the folder that holds
+        the file's outermost package; further up if that lies in the project of a file being checked.
+        """
+        found = self._roots.get(path.parent)
+        if found is None:
+            found = next((top for top in self._tops if top in path.parents), None) or _marked_root(path.parent)
+            self._roots[path.parent] = found
+        return found
+
+    @cached_property
+    def _tops(self) -> list[Path]:
+        """The roots of the checked files, outermost first."""
+        return sorted({_marked_root(file.parent) for file in self._files}, key=lambda root: len(root.parts))
+
+    @cached_property
+    def members(self) -> tuple[Path, ...]:
+        """All Python files of the projects that the checked files belong to."""
+        found = set(self._files)
+        for root in self._tops:
+            for folder, names, files in os.walk(root):
+                names[:] = [n for n in names if not n.startswith(".") and n not in _SKIPPED]
+                found.update(Path(folder, name) for name in files if name.endswith(".py"))
+                if len(found) > _MOST_MEMBERS:
+                    return tuple(sorted(set(self._files)))
+        return tuple(sorted(found))
+
+    def module(self, path: Path, target: str) -> Path | None:
+        """Return the file of the project that the module ``target``, imported in ``path``, is read from.
+
+        ``target`` is dotted; leading dots are relative to the package of ``path``. Scripts are run from their own folder or
+        from a folder above, so each folder from the file's own up to the project's root is tried as a start.
+        """
+        key = (path.parent, target)
+        if key not in self._modules:
+            self._modules[key] = self._find_module(path, target)
+        return self._modules[key]
+
+    def _find_module(self, path: Path, target: str) -> Path | None:
+        name = target.lstrip(".")
+        level = len(target) - len(name)
+        parts = name.split(".") if name else []
+        if level:
+            starts = [path.parents[level - 1]] if level <= len(path.parents) else []
+        else:
+            root = self.root(path)
+            starts = [folder for folder in path.parents if folder == root or root in folder.parents]
+        for start in starts:
+            place = start.joinpath(*parts)
+            if parts and place.with_suffix(".py").is_file():
+                return place.with_suffix(".py")
+            if (place / "__init__.py").is_file():
+                return place / "__init__.py"
+        return None
+
+    def canonical(self, path: Path, target: str, depth: int = 6) -> str:
+        """Return what the imported ``target`` is, as seen from ``path``.
+
+        A MindSpore API comes back under its public name, a module of the project as ``/path/of/file.py``, a name defined in
+        it as ``/path/of/file.py:Name``, a name that it passes on as whatever it is there; anything else unchanged.
+        """
+        if target == "mindspore" or target.startswith("mindspore."):
+            return canonical(target)
+        own = self.module(path, target)
+        if own:
+            return str(own)
+        base, name = _split(target)
+        home = self.module(path, base) if base and depth else None
+        return (self.name_in(home, name, depth - 1) if home else None) or target
+
+    def attribute(self, path: Path, base: str, name: str, depth: int = 6) -> str:
+        """Return what ``.name`` of ``base`` is, where ``base`` is an answer of this class."""
+        if base.endswith(".py"):
+            return self.name_in(Path(base), name, depth) or f"{base}:{name}"
+        return f"{base}.{name}" if ".py:" in base else self.canonical(path, f"{base}.{name}", depth)
+
+    def name_in(self, path: Path, name: str, depth: int = 6) -> str | None:
+        """Return what the module-level ``name`` of ``path`` is (see ``canonical``), or None if it has no such name."""
+        facts = self.facts(path)
+        if depth == 0:
+            return None
+        if name in facts.imports:
+            return self.canonical(path, facts.imports[name], depth - 1)
+        if name in facts.aliases:
+            return self.dotted_in(path, facts.aliases[name], depth - 1)
+        if name in facts.definitions:
+            return f"{path}:{name}"
+        return next(
+            (found for base in reversed(facts.stars) if (found := self.from_star(path, base, name, depth - 1))), None
+        )
+
+    def dotted_in(self, path: Path, written: str, depth: int = 6) -> str | None:
+        """Return what ``a.b.c``, written at module level of ``path``, is."""
+        head, *rest = written.split(".")
+        base = self.name_in(path, head, depth)
+        if base is None:
+            return None
+        for part in rest:
+            base = self.attribute(path, base, part, depth)
+        return base
+
+    def from_star(self, path: Path, base: str, name: str, depth: int = 6) -> str | None:
+        """Return what ``from base import *`` in ``path`` makes of ``name``, or None where that cannot be told."""
+        home = self.module(path, base)
+        return self.name_in(home, name, depth) if home and not name.startswith("_") else None
+
+    def class_facts(self, reference: str) -> tuple[Path, ClassFacts] | None:
+        """Return the file and facts of a class given as ``/path/of/file.py:Name``."""
+        path, _, name = reference.rpartition(":")
+        found = self.facts(Path(path)).classes.get(name) if path.endswith(".py") else None
+        return (Path(path), found) if found else None
+
+    def lineage(self, reference: str) -> list[str]:
+        """Return a class and its bases, nearest first, followed through the project; the last ones may be MindSpore's."""
+        order: list[str] = []
+        queue = [reference]
+        while queue:
+            current = queue.pop(0)
+            if current in order:
+                continue
+            order.append(current)
+            found = self.class_facts(current)
+            if found:
+                path, facts = found
+                queue.extend(base for written in facts.bases if (base := self.dotted_in(path, written)))
+        return order
+
+    def _mentioning(self, word: str) -> list[Path]:
+        """Return the members whose text holds ``word``: only these are worth parsing for a question about it."""
+        if not self._texts:
+            self._texts = {path: _bytes(path) for path in self.members}
+        wanted = word.encode()
+        return [path for path, text in self._texts.items() if wanted in text]
+
+    def subclasses(self, reference: str) -> list[str]:
+        """Return the project's classes that descend from the class ``reference``."""
+        found: list[str] = []
+        queue = [reference]
+        while queue:
+            parent = queue.pop()
+            for path in self._mentioning(parent.rpartition(":")[2]):
+                for name, facts in self.facts(path).classes.items():
+                    child = f"{path}:{name}"
+                    if child not in found and any(self.dotted_in(path, base) == parent for base in facts.bases):
+                        found.append(child)
+                        queue.append(child)
+        return found
+
+    def _imports(self, path: Path) -> frozenset[Path]:
+        """Return the project files that ``path`` imports directly."""
+        found = self._imported.get(path)
+        if found is None:
+            found = frozenset(self._find_imports(path))
+            self._imported[path] = found
+        return found
+
+    def _find_imports(self, path: Path) -> Iterator[Path]:
+        for target in self.facts(path).all_imports():
+            if target.partition(".")[0] == "mindspore":
+                continue
+            for candidate in (target, _split(target)[0]):
+                found = self.module(path, candidate) if candidate else None
+                if found and found != path:
+                    yield found
+
+    def _importers(self, path: Path) -> frozenset[Path]:
+        """Return the project files that import ``path`` directly."""
+        found = self._imported_by.get(path)
+        if found is None:
+            name = path.parent.name if path.name == "__init__.py" else path.stem
+            # Inside its own package an __init__.py is imported as `from . import ...`, without its name.
+            near = [item for item in self.members if item.parent == path.parent] if path.name == "__init__.py" else []
+            found = frozenset(item for item in (*self._mentioning(name), *near) if path in self._imports(item))
+            self._imported_by[path] = found
+        return found
+
+    def reachable(self, path: Path) -> set[Path]:
+        """Return the project files that ``path`` imports, directly or not, with itself."""
+        return _closure(path, self._imports)
+
+    def users(self, path: Path) -> set[Path]:
+        """Return the project files that import ``path``, directly or not, with itself."""
+        return _closure(path, self._importers)
+
+    def mode(self, path: Path) -> str:
+        """Return the mode that the code of ``path`` runs in: ``graph``, ``pynative`` or ``unknown``.
+
+        It is read off the ``set_context(mode=...)`` calls of the files that use ``path``. MindSpore 2 starts in PyNative
+        mode, so a program that never sets one is ``pynative``.
+        """
+        written = [mode for user in self.users(path) for mode in self.facts(user).modes]
+        names = {mode.rpartition(".")[2] for mode in written}
+        if not names or names <= {"PYNATIVE_MODE", "1"}:
+            return "pynative"
+        return "graph" if names <= {"GRAPH_MODE", "0"} else "unknown"
+
+    def neighbourhood(self, path: Path) -> set[Path]:
+        """Return every project file that can run together with ``path``: all its users and all that those import."""
+        return set().union(*(self.reachable(user) for user in self.users(path)))
+
+    def foreign_imports(self, path: Path) -> Iterator[str]:
+        """Yield the top-level packages that ``path`` imports from outside the project, Python's own library apart."""
+        for target in self.facts(path).all_imports():
+            parts = target.split(".")
+            own = any(self.module(path, ".".join(parts[: index + 1])) for index in range(len(parts)))
+            if parts[0] and parts[0] not in sys.stdlib_module_names and not own:
+                yield parts[0]
+
+
+def _split(target: str) -> tuple[str, str]:
+    """Split a dotted import target into the module it is taken from and its last name; leading dots stay in front."""
+    head, dot, name = target.rpartition(".")
+    return (head if head.strip(".") else head + dot), name
+
+
+def _marked_root(folder: Path) -> Path:
+    package = folder
+    while (package / "__init__.py").is_file() and package.parent != package:
+        package = package.parent
+    above = (package, *package.parents)
+    return next((place for place in above if any((place / mark).exists() for mark in _MARKERS)), package)
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def _closure(start: Path, step: Callable[[Path], frozenset[Path]]) -> set[Path]:
+    seen = {start}
+    queue = [start]
+    while queue:
+        for item in step(queue.pop()):
+            if item not in seen:
+                seen.add(item)
+                queue.append(item)
+    return seen

@@ -1,0 +1,27 @@
+"""One name for every spelling of a MindSpore API."""
+
+from __future__ import annotations
+
+# MindSpore re-exports its public names from the modules that define them: ``mindspore.ops.composite.GradOperation`` and
+# ``mindspore.ops.GradOperation`` are one object (checked on 2.10.0 by ``is``). The first prefix that fits decides.
+_HOMES = (
+    ("mindspore.ops.", "mindspore.ops."),
+    ("mindspore.nn.probability.", None),
+    ("mindspore.nn.", "mindspore.nn."),
+    ("mindspore.communication.", "mindspore.communication."),
+    ("mindspore.context.", "mindspore."),
+    ("mindspore.common.initializer.", "mindspore.common.initializer."),
+    ("mindspore.common.", "mindspore."),
+    ("mindspore.train.model.", "mindspore."),
+    ("mindspore.train.amp.", "mindspore.amp."),
+)
+
+
+def canonical(name: str) -> str:
+    """Return the public home of the dotted ``name``; names outside MindSpore come back as they are."""
+    if not name.startswith("mindspore."):
+        return name
+    for prefix, home in _HOMES:
+        if name.startswith(prefix):
+            return name if home is None else home + name.rpartition(".")[2]
+    return name

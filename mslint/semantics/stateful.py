@@ -1,0 +1,42 @@
+"""Does it show when a forward pass runs twice? Only with layers that keep statistics or draw random numbers."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+from mslint.semantics.module import Module
+
+_STATEFUL = re.compile(
+    r"^mindspore\.(nn|ops|mint|numpy)\."
+    r"(.*Dropout.*|.*dropout.*|.*BatchNorm.*|InstanceNorm.*|batch_norm|instance_norm"
+    r"|rand|randn|randint|randperm|normal|uniform|multinomial.*|Multinomial|bernoulli|Bernoulli|poisson|Poisson|gamma|Gamma"
+    r"|laplace|gumbel_softmax|rrelu|RReLU|standard_(normal|laplace)|Standard(Normal|Laplace)|Uniform(Int|Real)"
+    r"|random_.*|Random.*|log_uniform_.*|LogUniform.*)$"
+)
+# Packages that define no MindSpore Cell: their code cannot be part of a network.
+_WITHOUT_CELLS = frozenset(
+    "mindspore numpy scipy matplotlib PIL cv2 tqdm yaml pandas sklearn easydict skimage h5py imageio psutil requests absl "
+    "moxing pycocotools tensorboardX seaborn prettytable sympy numba networkx lmdb nltk jieba sentencepiece setuptools "
+    "termcolor tabulate addict ml_collections librosa soundfile torch tensorflow transformers pytest docx hdf5storage "
+    "medpy nibabel SimpleITK rdkit Bio download wget gym".split()
+)
+
+
+def stateful_part(module: Module) -> str | None:
+    """Return what in the program would show a second forward pass, in words, or None if nothing can.
+
+    Every file is read that can run together with ``module``. A package outside the project that may hold Cells counts,
+    since it is not read.
+    """
+    program, path = module.program, module.source.path.absolute()
+    for file in sorted(program.neighbourhood(path)):
+        for use in sorted(program.facts(file).uses):
+            name = program.dotted_in(file, use)
+            if name and _STATEFUL.match(name):
+                return f"{use} in {file.name}"
+    for file in sorted(program.neighbourhood(path)):
+        for package in program.foreign_imports(file):
+            if package not in _WITHOUT_CELLS and package not in sys.stdlib_module_names:
+                return f"networks of {package}, which mslint does not read"
+    return None
