@@ -30,8 +30,9 @@ def render(verification: Verification) -> str:
 
 
 def _head(verification: Verification) -> Iterator[str]:
-    rewrite = ", ".join(verification.codemods) or "another version"
-    yield from _wrapped(f"{_short(verification.script)} against {rewrite}, MindSpore {verification.mindspore or '?'}")
+    rewrite = f"rewritten by {', '.join(verification.codemods)}" if verification.codemods else "and another version"
+    version = f" (MindSpore {verification.mindspore})" if verification.mindspore else ""
+    yield from _wrapped(f"{_short(verification.script)}, {rewrite}{version}")
     for path in verification.changed:
         yield from _wrapped(f"rewritten: {_short(path)}", "  ")
 

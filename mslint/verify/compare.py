@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from mslint.verify.result import Comparison, Counts, Loss, PynativeCounts, StepR
 # Reformulated losses differ by float rounding: measured 2.2e-5 of a tensor's largest value (shared facts, section D).
 RELATIVE_TOLERANCE = 1e-4
 ABSOLUTE_TOLERANCE = 1e-6
+_RANDOM = re.compile("Dropout|Random|Normal$|Normal[A-Z]|Uniform|Bernoulli|Multinomial|Rand")
 _STATISTICS = ("moving_mean", "moving_variance", "running_mean", "running_var")
 
 
@@ -34,7 +36,8 @@ def compare_step(mode: str, index: int, original: Run, rewritten: Run) -> StepRe
         )
         gradients = None
     parameters = _group("parameter:", numbers_before, numbers_after)
-    verdict, reason = _conclude(loss, outputs, gradients, parameters)
+    updated = bool(before["optimizers"] and after["optimizers"])
+    verdict, reason = _conclude(loss, outputs, gradients, parameters, updated)
     return StepResult(
         mode=mode,
         name=before["name"],
@@ -54,12 +57,12 @@ def compare_step(mode: str, index: int, original: Run, rewritten: Run) -> StepRe
     )
 
 
-def draws_random_numbers(step: StepResult) -> bool:
-    """Whether an operator of the step is a dropout."""
+def random_operators(step: StepResult) -> list[str]:
+    """The operators of the step that draw random numbers."""
     operators: set[str] = set()
     for counts in (step.before, step.after, step.pynative_before, step.pynative_after):
         operators |= set(counts.by_operator if counts else ())
-    return any("Dropout" in operator for operator in operators)
+    return sorted(filter(_RANDOM.search, operators))
 
 
 def compare_arrays(before: Mapping[str, Any], after: Mapping[str, Any]) -> Comparison:
@@ -135,7 +138,11 @@ def _loss(before: Mapping[str, Any], after: Mapping[str, Any]) -> Loss | None:
 
 
 def _conclude(
-    loss: Loss | None, outputs: Comparison | None, gradients: Comparison | None, parameters: Comparison | None
+    loss: Loss | None,
+    outputs: Comparison | None,
+    gradients: Comparison | None,
+    parameters: Comparison | None,
+    updated: bool,
 ) -> tuple[Verdict, str]:
     if gradients is None and parameters is None:
         return Verdict.UNVERIFIED, "structure only: the step gave no numbers"
@@ -150,6 +157,8 @@ def _conclude(
         problems = [_problem(what, found) for what, found in unequal.items()]
         same = [what for what in ("loss", "gradients") if evaluated[what] is not None and what not in unequal]
         return Verdict.DIFFERENT, "; ".join(problems + ([f"{_list(same)} equal"] if same else []))
+    if gradients is None and not updated:
+        return Verdict.UNVERIFIED, "no gradient was seen, and no optimizer ran that would show one"
     had = [what for what, found in evaluated.items() if found is not None and what != "other outputs"]
     missing = [what for what in ("loss", "gradients") if what not in had]
     bit_equal = all(found.bit_equal for found in evaluated.values() if found is not None)

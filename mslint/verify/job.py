@@ -51,6 +51,11 @@ def state_file(out: Path, step: int) -> Path:
     return out / f"step{step}.before.npz"
 
 
+def repeated_inputs_file(out: Path, step: int, repetition: int) -> Path:
+    """The inputs with which a step came round before an optimizer ended it."""
+    return out / f"step{step}.inputs{repetition}.npz"
+
+
 def result_file(out: Path, step: int) -> Path:
     """What the step gave: loss and other outputs, gradients, parameters."""
     return out / f"step{step}.after.npz"

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,8 +41,8 @@ class Run:
         return steps
 
 
-def run(job: Job, timeout: float) -> Run:
-    """Run the job in a session of its own; nothing of it lives on afterwards.
+def run(job: Job, timeout: float, stop: threading.Event) -> Run:
+    """Run the job in a session of its own, until it ends or ``stop`` is set; nothing of it lives on afterwards.
 
     Standard output and error go to a file that is watched: a flood ends the run as a timeout does.
     """
@@ -76,9 +77,8 @@ def run(job: Job, timeout: float) -> Run:
                     limit = f"printed more than {_MOST_OUTPUT // 1_000_000} MB"
                 elif time.monotonic() > deadline:
                     limit = f"did not end within {timeout:g} s"
-                if limit:
+                if limit or stop.wait(0.05):
                     break
-                time.sleep(0.05)
         finally:
             # The whole session: workers of data sets must not outlive the run.
             with contextlib.suppress(ProcessLookupError):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from mslint.findings import Verdict
-from mslint.verify.compare import compare_step, draws_random_numbers
+from mslint.verify.compare import compare_step, random_operators
 from mslint.verify.job import Job
 from mslint.verify.mirror import Mirror, build, project_root
 from mslint.verify.process import Run, run
@@ -68,7 +69,11 @@ def verify(
         )
         # Both modes at once: a child mostly waits for imports and compiles on one core.
         with ThreadPoolExecutor(max_workers=len(modes)) as pool:
-            results = tuple(pool.map(sides.verify, modes))
+            try:
+                results = tuple(pool.map(sides.verify, modes))
+            finally:
+                # An interrupt from the keyboard reaches this thread alone: the others end their children.
+                sides.stop.set()
     verdict, reason = _overall(results)
     return Verification(
         script=str(script), verdict=verdict, reason=reason, modes=results, changed=tuple(map(str, replaced))
@@ -88,16 +93,18 @@ class _Sides:
     timeout: float
     memory_gb: float
     scratch: Path
+    stop: threading.Event = field(default_factory=threading.Event)
 
     def verify(self, mode: str) -> ModeResult:
         original, rewritten, steps = self._compare(mode, dropout=True)
-        if any(step.verdict is Verdict.DIFFERENT and draws_random_numbers(step) for step in steps):
+        if any(step.verdict is Verdict.DIFFERENT and "Dropout" in " ".join(random_operators(step)) for step in steps):
             # Masks depend on how often and in what order dropout layers were built and run, not on what is computed.
             original, rewritten, steps = self._compare(mode, dropout=False)
             steps = tuple(
                 replace(step, reason=f"{step.reason}, with dropout switched off on both sides: its masks differ")
                 for step in steps
             )
+        steps = tuple(map(_random_warning, steps))
         verdict, reason = _conclude(original, rewritten, steps)
         reports = [side.report for side in (original, rewritten) if side is not None]
         failed = rewritten if rewritten is not None and not original.failure else original
@@ -138,7 +145,7 @@ class _Sides:
             protected=[str(self.root), str(self.directory)],
             memory_gb=self.memory_gb,
         )
-        return run(job, self.timeout)
+        return run(job, self.timeout, self.stop)
 
     def _mirror(self, replacements: Mapping[Path, bytes], target: Path) -> Mirror:
         return build(self.root, self.script, self.directory, replacements, target)
@@ -164,6 +171,13 @@ def _conclude(original: Run, rewritten: Run | None, steps: Sequence[StepResult])
     if original.failure or rewritten.failure:
         reasons.append(f"the script {original.failure or rewritten.failure} later")
     return Verdict.EQUIVALENT, "; ".join(reasons)
+
+
+def _random_warning(step: StepResult) -> StepResult:
+    drawing = [operator for operator in random_operators(step) if "Dropout" not in operator]
+    if step.verdict is not Verdict.DIFFERENT or not drawing:
+        return step
+    return replace(step, reason=f"{step.reason}; its random numbers ({', '.join(drawing)}) may be all that differs")
 
 
 def _no_step(run: Run) -> str:

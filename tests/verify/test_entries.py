@@ -144,3 +144,39 @@ def test_loss_gradients_and_parameters_were_seen(verified: tuple[str, Verificati
         assert step.gradients is not None
         assert step.gradients_from == "optimizer"
         assert step.parameters is not None
+
+
+def test_accumulated_gradients_are_those_that_reach_the_optimizer(against: Against) -> None:
+    """Two batches make one step: the second round belongs to it."""
+    loop = (
+        "sums = [ops.zeros_like(weight) for weight in optimizer.parameters]\n"
+        "for number, (x, y) in enumerate(batches()):\n"
+        "    {call}\n"
+        "    sums = [one + other for one, other in zip(sums, grads)]\n"
+        "    if number % 2:\n"
+        "        optimizer(tuple(sums))\n"
+    )
+    original = script(
+        "model.set_train()\nmodel.set_grad()\n"
+        "gradient = ops.GradOperation(get_by_list=True)(model, optimizer.parameters)\n"
+        + loop.format(call="grads = gradient(Tensor(x), Tensor(y))")
+    )
+    rewritten = script(
+        "model.set_train()\n"
+        "gradient = ms.value_and_grad(model, None, optimizer.parameters)\n"
+        + loop.format(call="loss, grads = gradient(Tensor(x), Tensor(y))")
+    )
+    verification = against(original, rewritten)
+    assert verification.verdict is Verdict.EQUIVALENT, verification.reason
+    for step in verification.steps:
+        assert step.gradients_from == "optimizer"
+        assert any("came round 1 more times" in remark for remark in step.remarks)
+
+
+def test_a_function_of_an_imported_script(against: Against) -> None:
+    """--entry: nothing below the guard runs, the function does."""
+    text = step_cell(VALUE_AND_GRAD).replace("train = TrainStep", "def main():\n    train = TrainStep")
+    body, loop = text.split("def main():\n", 1)
+    text = body + "def main():\n" + loop.replace("\nfor x", "\n    for x").replace("\n    print", "\n        print")
+    verification = against(text + "\nif __name__ == '__main__':\n    raise SystemExit(3)\n", text, entry="main")
+    assert verification.verdict is Verdict.EQUIVALENT, verification.reason

@@ -11,10 +11,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
-# Run as a file, python puts this folder first in the search path: the script's modules must not be looked for here.
-sys.path[0] = str(Path(__file__).resolve().parents[3])
+# Run as a file, python puts this folder first in the search path (unless told to be safe): nothing is looked for here.
+if sys.path[0] == str(Path(__file__).parent):
+    del sys.path[0]
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from mslint.verify.job import DESCRIPTOR, Job  # noqa: E402
+from mslint.verify.job import DESCRIPTOR, Job
 
 
 def main(job: Job) -> NoReturn:
@@ -83,7 +85,8 @@ def _run(job: Job) -> None:
 
 
 def _described(error: BaseException, root: str) -> str:
-    message = " ".join(str(error).split())[:300]
+    # MindSpore appends its C++ and graph call stacks behind lines of dashes.
+    message = " ".join(str(error).split("\n----")[0].split())[:300]
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(root + os.sep)]
     place = f" ({os.path.relpath(frames[-1].filename, root)}:{frames[-1].lineno})" if frames else ""
     return f"raised {type(error).__name__}: {message}{place}"

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ _MAX_STEPS = 4
 # How long to look for the steps of further optimizers (GAN) once one step is had.
 _PATIENCE_SECONDS = 20.0
 _PATIENCE_ROUNDS = 200
+_MAX_REPETITIONS = 32
 _SEED = 20201
 
 
@@ -52,6 +54,7 @@ class Probe:
         self._rounds = 0
         self._deadline: float | None = None
         self._in_forward = False
+        self._in_gradient = False
         self._gradientless: set[Any] = set()
         self._calls = OperatorCalls()
 
@@ -82,9 +85,7 @@ class Probe:
         if self._step is not None:
             if inner:
                 return
-            repeated = self._step.has_gradient and site in self._step.sites
-            if not self._step.complete and not repeated:
-                self._step.sites.add(site)
+            if not self._step.complete and self._belongs(site, inputs, self._step):
                 return
             self.close()
         if site in self._seen_sites:
@@ -97,6 +98,19 @@ class Probe:
         self._step.sites.add(site)
         ms.set_seed(_SEED)
         self._calls.clear()
+
+    def _belongs(self, site: Any, inputs: Any, step: Step) -> bool:
+        """Whether a call goes on with a step that no optimizer has ended yet.
+
+        It does if it comes round in it: gradients are accumulated, or a loss scale is too large to begin with.
+        """
+        if not step.has_gradient or site not in step.sites:
+            step.sites.add(site)
+            return True
+        if step.repetitions >= _MAX_REPETITIONS or step.age > _PATIENCE_SECONDS or not live_optimizers():
+            return False
+        step.repeat(inputs)
+        return True
 
     def _write(self, step: Step) -> None:
         """Put what is known of the open step into the report: nobody knows what the script does next."""
@@ -113,8 +127,9 @@ class Probe:
             self._finish()
 
     def _updated(self) -> None:
+        """An outermost call that may have updated the parameters is over."""
         if self._step is not None and self._step.has_gradient:
-            self._step.complete = True
+            self._step.complete = bool(self._step.optimizers)
             self._step.save_result()
             self._write(self._step)
 
@@ -165,7 +180,9 @@ class Probe:
             step.optimizers.append(optimizer)
             step.add_update(named_gradients(optimizer, arguments[0] if arguments else None))
             if graph:
-                self._add_graph(step, "optimizer", lambda: cell_graph(optimizer, arguments, options))
+                self._add_graph(
+                    step, ("cell", id(optimizer)), "optimizer", lambda: cell_graph(optimizer, arguments, options)
+                )
         result = call(optimizer, *arguments, **options)
         if outermost:
             self._updated()
@@ -175,25 +192,27 @@ class Probe:
         training = _may_train(cell)
         if training:
             self._begin(("cell", id(cell)), type(cell).__name__, (arguments, options), cell)
-        had_gradient = self._step is not None and self._step.has_gradient
         if self._step is not None:
             self._step.add_cell_run(cell, differentiated=False)
+        gradients = self._step.gradients if self._step is not None else 0
         result = call(cell, *arguments, **options)
-        if training and self._step is not None and self._step.has_gradient and not had_gradient:
+        if self._step is not None and self._step.gradients != gradients:
             self._step.add_output(result)
             self._updated()
         return result
 
     def _graph_cell(self, cell: Any, arguments: Any, options: Any, call: Callable[..., Any]) -> Any:
         return self._run_graph(
-            site=("cell", id(cell)),
-            name=type(cell).__name__,
-            may_train=_may_train(cell),
-            kept=cell,
-            inputs=(arguments, options),
-            front_end=lambda: cell_graph(cell, *_bound(cell, arguments, options)),
-            compile_fully=lambda: cell.compile(*_bound(cell, arguments, options)[0]),
-            run=lambda: call(cell, *arguments, **options),
+            _GraphCall(
+                site=("cell", id(cell)),
+                name=type(cell).__name__,
+                may_train=_may_train(cell),
+                kept=cell,
+                inputs=(arguments, options),
+                front_end=lambda: cell_graph(cell, *_bound(cell, arguments, options)),
+                compile_fully=lambda: cell.compile(*_bound(cell, arguments, options)[0]),
+                run=lambda: call(cell, *arguments, **options),
+            )
         )
 
     # -- jit functions -------------------------------------------------------------------------------------------------
@@ -207,87 +226,75 @@ class Probe:
             with self._inside():
                 own = arguments[1:] if executor.obj is not None else arguments
                 function, gradient = _differentiated(executor.fn)
-                name = getattr(function, "__qualname__", type(function).__name__)
+                identity = _identity(function)
                 return self._run_graph(
-                    site=("gradient", _identity(function), gradient.names)
-                    if gradient
-                    else ("function", _identity(function)),
-                    name=name,
-                    may_train=False,
-                    kept=function,
-                    inputs=(own, options),
-                    front_end=lambda: function_graph(executor, arguments, options),
-                    compile_fully=lambda: executor.compile(executor.fn.__name__, *own, **options),
-                    run=lambda: call(executor, *arguments, **options),
-                    gradient=gradient,
+                    _GraphCall(
+                        site=("gradient", identity, gradient.names) if gradient else ("function", identity),
+                        name=_name(function),
+                        may_train=False,
+                        kept=function,
+                        inputs=(own, options),
+                        front_end=lambda: function_graph(executor, arguments, options),
+                        compile_fully=lambda: executor.compile(executor.fn.__name__, *own, **options),
+                        run=lambda: call(executor, *arguments, **options),
+                        gradient=gradient,
+                    )
                 )
 
         api._JitExecutor.__call__ = hooked
 
     # -- graphs --------------------------------------------------------------------------------------------------------
 
-    def _run_graph(
-        self,
-        *,
-        site: Any,
-        name: str,
-        may_train: bool,
-        kept: Any,
-        inputs: Any,
-        front_end: Callable[[], bytes],
-        compile_fully: Callable[[], Any],
-        run: Callable[[], Any],
-        gradient: Any = None,
-    ) -> Any:
+    def _run_graph(self, call: _GraphCall) -> Any:
         """Run an outermost graph; where it belongs to a step, keep its MindIR and what it gives to the optimizers."""
-        if site in self._gradientless and self._step is None and not may_train:
-            return run()
-        if site in self._seen_sites:
-            self._begin(site, name, inputs, kept)
-            return run()
+        if call.site in self._gradientless and self._step is None and not call.may_train:
+            return call.run()
+        if call.site in self._seen_sites:
+            self._begin(call.site, call.name, call.inputs, call.kept)
+            return call.run()
         graph: bytes | None = None
         problem: Exception | None = None
         try:
-            graph = front_end()
+            graph = call.front_end()
         except Exception as error:  # whatever the compiler raises: the run itself will tell
             problem = error
         trains = graph is not None and has_backward(graph)
-        if not trains and not may_train and self._step is None:
-            self._gradientless.add(site)
-            self._kept_alive.append(kept)
-            return run()
-        self._begin(site, name, inputs, kept)
+        if not trains and not call.may_train and self._step is None:
+            self._gradientless.add(call.site)
+            self._kept_alive.append(call.kept)
+            return call.run()
+        self._begin(call.site, call.name, call.inputs, call.kept)
         step = self._step
         if step is None:
-            return run()
+            return call.run()
         if graph is not None:
-            step.add_graph(graph, "step")
+            step.add_graph(call.site, graph, "step")
         elif problem is not None:
-            step.remarks.append(f"{name} has no MindIR: {_first_line(problem)}")
+            step.remark(f"{call.name} has no MindIR: {_first_line(problem)}")
         if not trains:
-            result = run()
+            result = call.run()
             step.add_loss("separate", result)
             return result
-        step.has_gradient = True
+        step.gradients += 1
         self._write(step)
-        if gradient is not None:
-            result = run()
-            gradient.keep(step, result)
-            if not gradient.gives_value:
-                self._evaluate_loss(step, kept, gradient.own_arguments(inputs[0]), inputs[1])
-            return result
-        return self._run_training_graph(step, compile_fully, run)
+        if call.gradient is None:
+            return self._run_training_graph(step, call)
+        result = call.run()
+        call.gradient.keep(step, result)
+        if not call.gradient.gives_value:
+            self._evaluate_loss(step, call.kept, call.gradient.own_arguments(call.inputs[0]), call.inputs[1])
+        return result
 
-    def _run_training_graph(self, step: Step, compile_fully: Callable[[], Any], run: Callable[[], Any]) -> Any:
+    def _run_training_graph(self, step: Step, call: _GraphCall) -> Any:
         optimizers = live_optimizers()
         try:
             with recording(optimizers):
-                compile_fully()
+                call.compile_fully()
             kept = True
         except Exception as error:  # sparse gradients, optimizers of another signature: the parameters must do
-            step.remarks.append(f"gradients could not be recorded in the graph: {_first_line(error)}")
+            step.remark(f"gradients could not be recorded in the graph: {_first_line(error)}")
             kept = False
-        result = run()
+        result = call.run()
         step.add_output(result)
         if not kept:
             step.optimizers += optimizers
@@ -303,14 +310,14 @@ class Probe:
         try:
             step.add_loss("value", function(*arguments, **options))
         except Exception as error:
-            step.remarks.append(f"the loss could not be evaluated: {_first_line(error)}")
+            step.remark(f"the loss could not be evaluated: {_first_line(error)}")
         restore(saved, ())
 
-    def _add_graph(self, step: Step, role: str, front_end: Callable[[], bytes]) -> None:
+    def _add_graph(self, step: Step, site: Any, role: str, front_end: Callable[[], bytes]) -> None:
         try:
-            step.add_graph(front_end(), role)
+            step.add_graph(site, front_end(), role)
         except Exception as error:
-            step.remarks.append(f"the {role} has no MindIR: {_first_line(error)}")
+            step.remark(f"the {role} has no MindIR: {_first_line(error)}")
 
     # -- gradients in PyNative mode ------------------------------------------------------------------------------------
 
@@ -326,11 +333,15 @@ class Probe:
             function = _without_auxiliary(fn)
 
             def followed(*arguments: Any, **keywords: Any) -> Any:
-                name = getattr(function, "__qualname__", type(function).__name__)
+                name = _name(function)
                 site = ("gradient", _identity(function), _names(weights))
                 self._begin(site, name, (arguments, keywords), function, inner=self._depth > 0)
-                with self._inside():
-                    return gradient_function(*arguments, **keywords)
+                outer, self._in_gradient = self._in_gradient, True
+                try:
+                    with self._inside():
+                        return gradient_function(*arguments, **keywords)
+                finally:
+                    self._in_gradient = outer
 
             return followed
 
@@ -341,13 +352,15 @@ class Probe:
         backward = api._PyNativeExecutor.grad
 
         def followed_forward(fn: Any, *arguments: Any, **options: Any) -> Any:
+            if not self._in_gradient:  # but by vjp
+                self._begin(("gradient", _identity(fn), ()), _name(fn), (arguments, options), fn, inner=self._depth > 0)
             nested, self._in_forward = self._in_forward, True
             try:
                 outputs = forward(fn, *arguments, **options)
             finally:
                 self._in_forward = nested
             if self._step is not None and not nested:
-                self._step.has_gradient = True
+                self._step.gradients += 1
                 self._step.add_forward(outputs, count_autograd_nodes(outputs), fn)
             return outputs
 
@@ -363,6 +376,27 @@ class Probe:
         for module in (composite, importlib.import_module("mindspore.ops.function.grad.grad_func")):
             vars(module)["_pynative_func_grad_forward"] = followed_forward
         api._PyNativeExecutor.grad = followed_backward
+
+
+@dataclass(frozen=True)
+class _GraphCall:
+    """An outermost call that runs a graph."""
+
+    site: Any
+    """What is called, apart from its arguments."""
+    name: str
+    may_train: bool
+    """Whether it looks like training even if its graph holds no gradient."""
+    kept: Any
+    """The object whose identity the site is."""
+    inputs: Any
+    front_end: Callable[[], bytes]
+    """Compiles to MindIR."""
+    compile_fully: Callable[[], Any]
+    """Compiles what ``run`` then finds compiled."""
+    run: Callable[[], Any]
+    gradient: _TopLevelGradient | None = None
+    """Set where it is a gradient function that MindSpore made."""
 
 
 class _TopLevelGradient:
@@ -414,6 +448,10 @@ def _without_auxiliary(function: Any) -> Any:
         if "fn" in free:
             return free["fn"].cell_contents
     return function
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "__qualname__", type(function).__name__))
 
 
 def _identity(function: Any) -> Any:

@@ -57,24 +57,12 @@ def recording(optimizers: Sequence[Any]) -> Iterator[None]:
     """
     classes = [type(optimizer) for optimizer in optimizers]
     for optimizer, kind in zip(optimizers, classes, strict=True):
-        kept = [
-            Parameter(
-                Tensor(np.zeros(parameter.shape, _kept_type(parameter))),
-                name=f"{OWN}gradient.{parameter.name}",
-                requires_grad=False,
-            )
-            for parameter in optimizer.parameters
-        ]
-        seen = Parameter(Tensor(0, ms.int32), name=f"{OWN}seen.{id(optimizer)}", requires_grad=False)
+        # A graph compiled before refers to these: they are made once.
+        if not hasattr(optimizer, "mslint_kept"):
+            _give_memory(optimizer)
+        optimizer.mslint_seen.set_data(Tensor(0, ms.int32))
         members = {"construct": _construct, "mslint_update": kind.construct, "__module__": kind.__module__}
-        attributes = {
-            "mslint_kept": ParameterTuple(kept),
-            "mslint_seen": seen,
-            "mslint_yes": Tensor(1, ms.int32),
-            "__class__": type(kind.__name__, (kind,), members),
-        }
-        for name, value in attributes.items():
-            object.__setattr__(optimizer, name, value)
+        object.__setattr__(optimizer, "__class__", type(kind.__name__, (kind,), members))
     try:
         yield
     finally:
@@ -85,6 +73,25 @@ def recording(optimizers: Sequence[Any]) -> Iterator[None]:
 def recorded(optimizers: Sequence[Any]) -> list[Any]:
     """Those of the optimizers that the compiled graph has called: their ``mslint_kept`` holds what they were given."""
     return [optimizer for optimizer in optimizers if int(optimizer.mslint_seen.asnumpy())]
+
+
+def _give_memory(optimizer: Any) -> None:
+    kept = [
+        Parameter(
+            Tensor(np.zeros(parameter.shape, _kept_type(parameter))),
+            name=f"{OWN}gradient.{parameter.name}",
+            requires_grad=False,
+        )
+        for parameter in optimizer.parameters
+    ]
+    seen = Parameter(Tensor(0, ms.int32), name=f"{OWN}seen.{id(optimizer)}", requires_grad=False)
+    # Not by setattr: these are no parameters of the optimizer that a script may list or save.
+    for name, value in {
+        "mslint_kept": ParameterTuple(kept),
+        "mslint_seen": seen,
+        "mslint_yes": Tensor(1, ms.int32),
+    }.items():
+        object.__setattr__(optimizer, name, value)
 
 
 def _kept_type(parameter: Any) -> Any:

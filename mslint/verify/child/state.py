@@ -65,8 +65,12 @@ def live_parameters() -> dict[str, Any]:
 def snapshot(inputs: Any) -> dict[str, Any]:
     """All parameters and the inputs of a step."""
     state = {f"parameter:{name}": to_array(parameter) for name, parameter in live_parameters().items()}
-    state.update({f"input:{number}": to_array(tensor) for number, tensor in enumerate(tensors(inputs))})
-    return state
+    return {**state, **input_arrays(inputs)}
+
+
+def input_arrays(inputs: Any) -> dict[str, Any]:
+    """The tensors among the arguments of a call, by their number."""
+    return {f"input:{number}": to_array(tensor) for number, tensor in enumerate(tensors(inputs))}
 
 
 def restore(state: Mapping[str, Any], inputs: Any) -> list[str]:
@@ -89,6 +93,12 @@ def restore(state: Mapping[str, Any], inputs: Any) -> list[str]:
         for name in state
         if name.startswith("parameter:") and name[len("parameter:") :] not in parameters
     ]
+    return remarks + restore_inputs(state, inputs)
+
+
+def restore_inputs(state: Mapping[str, Any], inputs: Any) -> list[str]:
+    """Give the arguments of a call the saved values, in place; returns remarks for the user."""
+    remarks = []
     for number, tensor in enumerate(tensors(inputs)):
         saved = state.get(f"input:{number}")
         if saved is None or saved.shape != tuple(tensor.shape):

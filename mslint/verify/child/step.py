@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from mslint.verify.arrays import load_arrays, save_arrays
-from mslint.verify.child.state import live_parameters, restore, snapshot, tensors, to_array
-from mslint.verify.job import graph_file, result_file, state_file
+from mslint.verify.child.state import (
+    input_arrays,
+    live_parameters,
+    restore,
+    restore_inputs,
+    snapshot,
+    tensors,
+    to_array,
+)
+from mslint.verify.job import graph_file, repeated_inputs_file, result_file, state_file
 
 
 class Step:
@@ -25,11 +34,16 @@ class Step:
         self.location = location
         self.sites: set[Any] = set()
         self.optimizers: list[Any] = []
-        self.has_gradient = False
+        self.gradients = 0
+        """How many gradients were taken so far."""
+        self.repetitions = 0
+        """How often the step came round before an optimizer ended it."""
         self.complete = False
-        self.remarks: list[str] = []
+        self._began = time.monotonic()
+        self._remarks: dict[str, None] = {}
         self._out = out
-        self._graphs: list[dict[str, Any]] = []
+        self._replay = replay
+        self._graphs: dict[Any, dict[str, Any]] = {}
         self._autograd: Counter[str] = Counter()
         self._cell_runs: Counter[int] = Counter()
         self._network: Any = None
@@ -40,14 +54,40 @@ class Step:
         if replay is None:
             save_arrays(state_file(out, index), snapshot(inputs))
         elif state_file(replay, index).exists():
-            self.remarks += restore(load_arrays(state_file(replay, index)), inputs)
+            for remark in restore(load_arrays(state_file(replay, index)), inputs):
+                self.remark(remark)
         else:
-            self.remarks.append("the original script has no such step to start from")
+            self.remark("the original script has no such step to start from")
 
-    def add_graph(self, serialised: bytes, role: str) -> None:
-        path = graph_file(self._out, self.index, len(self._graphs))
-        path.write_bytes(serialised)
-        self._graphs.append({"file": path.name, "role": role})
+    @property
+    def has_gradient(self) -> bool:
+        return self.gradients > 0
+
+    @property
+    def age(self) -> float:
+        """Seconds since it began."""
+        return time.monotonic() - self._began
+
+    def remark(self, text: str) -> None:
+        """Something the user should know; said once."""
+        self._remarks[text] = None
+
+    def repeat(self, inputs: Any) -> None:
+        """The step comes round with other inputs, before an optimizer ended it."""
+        self.repetitions += 1
+        if self._replay is None:
+            save_arrays(repeated_inputs_file(self._out, self.index, self.repetitions), input_arrays(inputs))
+        else:
+            saved = load_arrays(repeated_inputs_file(self._replay, self.index, self.repetitions))
+            for remark in restore_inputs(saved, inputs):
+                self.remark(remark)
+
+    def add_graph(self, site: Any, serialised: bytes, role: str) -> None:
+        """A graph that runs in the step; each once, however often the step comes round."""
+        if site not in self._graphs:
+            path = graph_file(self._out, self.index, len(self._graphs))
+            path.write_bytes(serialised)
+            self._graphs[site] = {"file": path.name, "role": role}
 
     def add_forward(self, outputs: Any, nodes: Counter[str], function: Any) -> None:
         """A differentiated forward pass of PyNative mode; its first tensor is the loss unless the step returns one.
@@ -99,14 +139,16 @@ class Step:
 
     def summary(self, calls: dict[str, int] | None) -> dict[str, Any]:
         """The step's entry in the report."""
+        if self.repetitions:
+            self.remark(f"it came round {self.repetitions} more times before an optimizer ran; all are counted")
         return {
             "name": self.name,
             "location": self.location,
-            "graphs": self._graphs,
+            "graphs": list(self._graphs.values()),
             "optimizers": sorted({type(optimizer).__name__ for optimizer in self.optimizers}),
             "gradients_from": "optimizer" if self._optimizer_gradients else "gradient function",
             "autograd_nodes": dict(self._autograd),
             "forward_runs": self._cell_runs[id(self._network)],
             "operator_calls": calls,
-            "remarks": self.remarks,
+            "remarks": list(self._remarks),
         }

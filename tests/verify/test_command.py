@@ -1,0 +1,92 @@
+"""The command: what it takes, what it prints, how it ends."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .scripts import GRAD_OPERATION, VALUE_AND_GRAD, step_cell
+
+
+def mslint(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "mslint", "verify", *map(str, arguments)], cwd=cwd, capture_output=True, text=True
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("command")
+    original = step_cell(GRAD_OPERATION, setup="import sys\nassert sys.argv[1:] == ['--rate', '0.1'], sys.argv\n")
+    (folder / "train.py").write_text(original)
+    (folder / "other.py").write_text(original.replace(GRAD_OPERATION, VALUE_AND_GRAD))
+    (folder / "silent.py").write_text("print('no training here')\n")
+    return folder
+
+
+def test_the_other_version_and_the_scripts_arguments(folder: Path) -> None:
+    run = mslint(
+        "train.py", "--against", "other.py", "--mode", "pynative", "--output-format", "json", "--", "--rate", "0.1",
+        cwd=folder,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    document = json.loads(run.stdout)
+    assert (document["verdict"], document["mode"], document["codemods"]) == ("equivalent", "pynative", [])
+
+
+def test_a_codemod(folder: Path) -> None:
+    run = mslint("train.py", "--codemod", "functional-grad", "--mode", "graph", "--", "--rate", "0.1", cwd=folder)
+    assert run.returncode == 0, run.stdout + run.stderr
+    lines = run.stdout.splitlines()
+    assert lines[0].startswith("train.py, rewritten by functional-grad (MindSpore ")
+    assert lines[-1].startswith("equivalent: loss, gradients, parameters after the step")
+
+
+def test_nothing_to_verify_is_said_at_once(folder: Path) -> None:
+    run = mslint("silent.py", "--codemod", "functional-grad", cwd=folder)
+    assert run.returncode == 0
+    assert "functional-grad changes nothing here" in run.stdout
+
+
+def test_unverified_ends_with_2_and_the_report_goes_where_it_is_asked_for(folder: Path, tmp_path: Path) -> None:
+    report = tmp_path / "report.txt"
+    run = mslint("silent.py", "--against", "other.py", "--mode", "pynative", "--output-file", report, cwd=folder)
+    assert run.returncode == 2
+    assert run.stdout == ""
+    assert report.read_text().splitlines()[-1] == "unverified: the original script ended without a training step"
+    assert "| no training here" in report.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["missing.py", "--against", "other.py"], "missing.py: No such file or directory"),
+        (["train.py", "--against", "missing.py"], "missing.py: No such file or directory"),
+        (["train.py", "--codemod", "functional-grid"], "did you mean functional-grad?"),
+        (["train.py"], "one of the arguments --codemod --against is required"),
+        (["train.py", "--against", "other.py", "--ranks", "2"], "only one rank can be verified"),
+    ],
+)
+def test_usage(arguments: list[str], said: str, folder: Path) -> None:
+    run = mslint(*arguments, cwd=folder)
+    assert run.returncode == 2
+    assert said in run.stderr
+    assert run.stdout == ""
+
+
+def test_without_mindspore_it_says_what_to_install(folder: Path, tmp_path: Path) -> None:
+    # A finder in front of all others that denies MindSpore.
+    (tmp_path / "sitecustomize.py").write_text(
+        "import importlib.util\nfind = importlib.util.find_spec\n"
+        "importlib.util.find_spec = lambda name, package=None: None if name == 'mindspore' else find(name, package)\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-m", "mslint", "verify", "train.py", "--against", "other.py"],
+        cwd=folder, capture_output=True, text=True, env={"PYTHONPATH": str(tmp_path), "PATH": ""},
+    )  # fmt: skip
+    assert run.returncode == 2
+    assert run.stderr == 'error: verify needs MindSpore: pip install "mslint[verify]"\n'
