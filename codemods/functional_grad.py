@@ -12,7 +12,17 @@ from codemods.gradient_home import Home, find_home
 from codemods.gradient_site import Manual, Site, read_sites
 from codemods.imports import drop_unreferenced, reach
 from codemods.one_forward import NotOneForward, OneForward, one_forward, unread
-from codemods.statements import call, comments, comments_above, in_lines, indentation, inner_comments, newline, one_line, remove
+from codemods.statements import (
+    call,
+    comments,
+    comments_above,
+    in_lines,
+    indentation,
+    inner_comments,
+    newline,
+    one_line,
+    remove,
+)
 from mslint.findings import Applicability, Edit, Finding, Fix
 from mslint.semantics.cells import CellClass, method_of, self_name
 from mslint.semantics.gradients import (
@@ -60,7 +70,9 @@ class FunctionalGrad(Codemod):
 
     name = "functional-grad"
     summary = "GradOperation becomes mindspore.value_and_grad (one forward pass) or mindspore.grad"
-    applicability = "safe; unsafe where the old code visibly runs the forward pass twice; manual where uses are out of sight"
+    applicability = (
+        "safe; unsafe where the old code visibly runs the forward pass twice; manual where uses are out of sight"
+    )
     rules = ("MS101",)
 
     def propose(self, module: Module, finding: Finding, target_version: tuple[int, int]) -> Fix:
@@ -112,9 +124,7 @@ class _Rewrite:
         if home is None:
             if first.scaled or first.site.owner is not None:
                 raise NotOneForward("the gradient function cannot be built once, outside the step")
-            callees = [
-                self._built(reached.expression, *self._texts(m.site), first) for m in merged
-            ]
+            callees = [self._built(reached.expression, *self._texts(m.site), first) for m in merged]
             edits += self._remove_holder()
         else:
             callees = [home.callee] * len(merged)
@@ -163,7 +173,9 @@ class _Rewrite:
         if method is not None and site.owner is not None:
             return any(base.startswith("mindspore.nn.") for base in site.owner.lineage)
         return any(
-            (self.module.resolve(d.decorator.func if isinstance(d.decorator, cst.Call) else d.decorator) or "").endswith(".jit")
+            (
+                self.module.resolve(d.decorator.func if isinstance(d.decorator, cst.Call) else d.decorator) or ""
+            ).endswith(".jit")
             for d in site.function.decorators
         )
 
@@ -371,7 +383,9 @@ class _Rewrite:
             if home is not None:
                 gone = unread(module, site, [site.application.node], self._needed(site, home))
                 edits += [remove(module, line) for line in gone]
-        message = f"mindspore.grad in place of GradOperation, with the same numbers; the forward pass stays apart: {reason}"
+        message = (
+            f"mindspore.grad in place of GradOperation, with the same numbers; the forward pass stays apart: {reason}"
+        )
         return Fix(FunctionalGrad.name, self._drop_in_applicability(), message, _unique(edits))
 
     def _apply_in_place(

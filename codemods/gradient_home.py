@@ -44,8 +44,14 @@ class Home:
             assert self.anchor is not None
             above = [self.indent + text for text in comments_above(module, self.replaced)] if self.replaced else []
             text = in_lines(module, [*([""] if spaced else []), *above, *block])
-            return [insert_after(module, self.anchor, text), *([remove(module, self.replaced)] if self.replaced else [])]
-        above = [self.indent + text for text in (*comments_above(module, self.replaced), *inner_comments(module, self.replaced))]
+            return [
+                insert_after(module, self.anchor, text),
+                *([remove(module, self.replaced)] if self.replaced else []),
+            ]
+        above = [
+            self.indent + text
+            for text in (*comments_above(module, self.replaced), *inner_comments(module, self.replaced))
+        ]
         first = module.start(self.replaced).row - len(comments_above(module, self.replaced))
         before = module.lines[first - 2].strip() if first > 1 else ""
         gap = [""] if spaced and before and not before.endswith(":") else []
@@ -103,7 +109,7 @@ def _at_variable(module: Module, operator: GradientOperator, site: Site) -> Home
     line = statement_of(module, assign) if assign else None
     if not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1 or site.application.network is None:
         return None
-    texts = []
+    texts: list[str] = []
     for expression in (site.application.network, site.application.weights):
         if expression is None:
             texts.append(f"{texts[0]}.trainable_params()")
@@ -148,11 +154,13 @@ def _in_init(
     )
     if network is None or weights is None:
         return None
-    body = list(init.body.body)
-    places = [_top(module, init, place) for dep in network[1] | weights[1] for place in _assigned(module, owner, init, dep)]
+    body: list[cst.CSTNode] = list(init.body.body)
+    places = [
+        _top(module, init, place) for dep in network[1] | weights[1] for place in _assigned(module, owner, init, dep)
+    ]
     if None in places:
         return None
-    rows = [body.index(place) for place in places]  # type: ignore[arg-type]
+    rows = [body.index(place) for place in places if place is not None]
     attribute = name or operator.attribute or "grad"
     this = self_name(init)
     held = f"{this}.{attribute}"

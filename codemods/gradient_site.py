@@ -73,7 +73,7 @@ def read_sites(module: Module, operator: GradientOperator) -> list[Site]:
     if None in (operator.get_all, operator.get_by_list, operator.sens_param):
         raise Manual("the options of GradOperation are not literal True or False, so what it returns is not known")
     _check_holder(module, operator)
-    sites = []
+    sites: list[Site] = []
     for application in operator.applications:
         for use in application.escapes:
             raise Manual(

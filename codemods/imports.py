@@ -136,7 +136,7 @@ class _Drop(cst.CSTTransformer):
             kept = self._keep(line)
             if kept is None:
                 # What stands above a removed line (comments, blank lines) belongs to the file: hand it on.
-                leading.extend(line.leading_lines)  # type: ignore[attr-defined]
+                leading.extend(line.leading_lines)
                 continue
             if leading:
                 kept = kept.with_changes(leading_lines=[*leading, *kept.leading_lines])

@@ -14,8 +14,25 @@ from mslint.semantics.gradients import Forward, GradientOperator, Statement, fin
 from mslint.semantics.module import Module, find, walk
 from mslint.semantics.sensitivity import Scale, is_name, mentions, operator_called, scale_of
 
-_BUILTINS = frozenset("range len print tuple list isinstance zip enumerate float int bool str max min".split())
-_TENSOR_METHODS = frozenset("astype to view reshape mean sum squeeze float half".split())
+_BUILTINS = frozenset(
+    [
+        "range",
+        "len",
+        "print",
+        "tuple",
+        "list",
+        "isinstance",
+        "zip",
+        "enumerate",
+        "float",
+        "int",
+        "bool",
+        "str",
+        "max",
+        "min",
+    ]
+)
+_TENSOR_METHODS = frozenset(["astype", "to", "view", "reshape", "mean", "sum", "squeeze", "float", "half"])
 _ORDERED = ("assign", "Assign", "depend", "Depend", "NPU", "load", "Load", "scatter", "Scatter")
 _LEAVES = (cst.Return, cst.Raise, cst.Del, cst.Global, cst.Nonlocal, cst.Await, cst.Yield, cst.With, cst.Try)
 
@@ -185,7 +202,11 @@ def _scale(module: Module, merged: OneForward, scale: Scale) -> None:
         is_member = isinstance(parent, cst.Attribute) and parent.attr is name
         if local and not is_member and name.value not in (this, merged.loss) and name.value not in extra:
             extra.append(name.value)
-    held = site.owner.value(value.attr.value) if site.owner and isinstance(value, cst.Attribute) and is_self(value, this) else None
+    held = (
+        site.owner.value(value.attr.value)
+        if site.owner and isinstance(value, cst.Attribute) and is_self(value, this)
+        else None
+    )
     if isinstance(held, cst.Call) and module.resolve(held.func) in ("mindspore.Parameter", "mindspore.Tensor"):
         # A tensor that the function closes over would be a constant of the compiled graph: hand it in.
         assert isinstance(value, cst.Attribute)
@@ -222,7 +243,12 @@ def unread(
         changed = False
         for line in find(site.function, cst.SimpleStatementLine):
             name = _sets(line)
-            if line in removed or name is None or name in wanted or len(module.bindings[site.function].get(name, [])) != 1:
+            if (
+                line in removed
+                or name is None
+                or name in wanted
+                or len(module.bindings[site.function].get(name, [])) != 1
+            ):
                 continue
             places = list(reads(module, name, site.function))
             if places and all(_inside(module, place, gone) for place in places) and inert(module, site, line):
@@ -254,7 +280,9 @@ def _place(module: Module, merged: OneForward, kept: list[cst.CSTNode]) -> bool:
             assert isinstance(statement, cst.SimpleStatementLine)
             merged.removed.append(statement)
             staying.remove(statement)
-    results = {name.value for target in find(merged.site.statement, cst.AssignTarget) for name in find(target, cst.Name)}
+    results = {
+        name.value for target in find(merged.site.statement, cst.AssignTarget) for name in find(target, cst.Name)
+    }
     needed = {name.value for node in kept for name in find(node, cst.Name)} | set(merged.extra)
     arguments = {name.value for argument in merged.site.arguments for name in find(argument, cst.Name)}
     for statement in staying:
@@ -263,7 +291,9 @@ def _place(module: Module, merged: OneForward, kept: list[cst.CSTNode]) -> bool:
                 f"row {module.start(statement).row}, between forward pass and gradient, may change what the network computes"
             )
         if arguments & set(_bound(module, statement)):
-            raise NotOneForward(f"row {module.start(statement).row} changes the network's arguments before the gradient")
+            raise NotOneForward(
+                f"row {module.start(statement).row} changes the network's arguments before the gradient"
+            )
         if results & {name.value for name in find(statement, cst.Name)}:
             raise NotOneForward(f"row {module.start(statement).row} uses a variable that the gradient sets anew")
     if not any(needed & set(_bound(module, statement)) for statement in staying):

@@ -55,10 +55,12 @@ class CellClass:
                 for target in node.targets:
                     for name, whole in _targets(target.target, this):
                         table.setdefault(name, []).append(Assigned(name, method, node, node.value if whole else None))
-            for extra in (*find(method.body, cst.AnnAssign), *find(method.body, cst.AugAssign)):
-                for name, _ in _targets(extra.target, this):
-                    value = extra.value if isinstance(extra, cst.AnnAssign) else None
-                    table.setdefault(name, []).append(Assigned(name, method, extra, value))
+            for annotated in find(method.body, cst.AnnAssign):
+                for name, _ in _targets(annotated.target, this):
+                    table.setdefault(name, []).append(Assigned(name, method, annotated, annotated.value))
+            for augmented in find(method.body, cst.AugAssign):
+                for name, _ in _targets(augmented.target, this):
+                    table.setdefault(name, []).append(Assigned(name, method, augmented, None))
         return table
 
     def value(self, attribute: str) -> cst.BaseExpression | None:

@@ -23,6 +23,7 @@ _OPTIONS = ("get_all", "get_by_list", "sens_param")
 _INHERITED = {"grad": (False, True, True), "grad_no_sens": (False, True, False)}
 
 Statement = Union[cst.SimpleStatementLine, cst.BaseCompoundStatement]
+_STATEMENTS = (cst.SimpleStatementLine, cst.BaseCompoundStatement)
 
 
 @dataclass
@@ -282,7 +283,7 @@ def find_forward(
     weight = sensitivity(operator, call)
     arguments = [normal(module, argument) for argument in call.args if argument is not weight]
     network = normal(module, sole_value(module, application.network))
-    body = list(block.body)
+    body: list[Statement] = [item for item in block.body if isinstance(item, _STATEMENTS)]
     index = body.index(statement)
     for place in range(index - 1, -1, -1):
         candidate = body[place]

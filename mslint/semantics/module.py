@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 import libcst as cst
-from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
+from libcst.metadata import CodeRange, PositionProvider
+from libcst.metadata.position_provider import PositionProvidingCodegenState
 
 from mslint.findings import Edit, Position
 
@@ -155,9 +156,7 @@ class Module:
             self._bind_target(node.asname.name, scope, node, None, None)
         elif isinstance(node, cst.ExceptHandler) and node.name:
             self._bind_target(node.name.name, scope, node, None, None)
-        elif isinstance(node, (cst.FunctionDef, cst.ClassDef)):
-            self._add(scope, Binding(node.name.value, node))
-        elif isinstance(node, cst.Param):
+        elif isinstance(node, (cst.FunctionDef, cst.ClassDef)) or isinstance(node, cst.Param):
             self._add(scope, Binding(node.name.value, node))
 
     def _bind_target(
@@ -212,7 +211,7 @@ class Module:
         found = self.lookup(node.value, node)
         if not found:
             return self._from_star(node.value)
-        answers = set()
+        answers: set[str | None] = set()
         for binding in found:
             if binding.target is not None:
                 answers.add(self.program.canonical(self.source.path, binding.target))
@@ -235,8 +234,11 @@ class Module:
 
     @cached_property
     def _positions(self) -> dict[cst.CSTNode, CodeRange]:
-        wrapper = MetadataWrapper(self.tree, unsafe_skip_copy=True)
-        return dict(wrapper.resolve(PositionProvider))  # type: ignore[arg-type]
+        # PositionProvider by way of MetadataWrapper also walks the tree with a visitor, which doubles its cost.
+        provider = PositionProvider()
+        state = PositionProvidingCodegenState(self.tree.default_indent, self.tree.default_newline, provider=provider)
+        self.tree._codegen(state)
+        return dict(provider._computed)  # type: ignore[arg-type]
 
     def start(self, node: cst.CSTNode) -> Position:
         """Return where ``node`` starts, whitespace and comments before it apart."""

@@ -16,10 +16,12 @@ _STATEFUL = re.compile(
 )
 # Packages that define no MindSpore Cell: their code cannot be part of a network.
 _WITHOUT_CELLS = frozenset(
-    "mindspore numpy scipy matplotlib PIL cv2 tqdm yaml pandas sklearn easydict skimage h5py imageio psutil requests absl "
-    "moxing pycocotools tensorboardX seaborn prettytable sympy numba networkx lmdb nltk jieba sentencepiece setuptools "
-    "termcolor tabulate addict ml_collections librosa soundfile torch tensorflow transformers pytest docx hdf5storage "
-    "medpy nibabel SimpleITK rdkit Bio download wget gym".split()
+    """
+    mindspore numpy scipy matplotlib PIL cv2 tqdm yaml pandas sklearn easydict skimage h5py imageio psutil requests absl
+    moxing pycocotools tensorboardX seaborn prettytable sympy numba networkx lmdb nltk jieba sentencepiece setuptools
+    termcolor tabulate addict ml_collections librosa soundfile torch tensorflow transformers pytest docx hdf5storage
+    medpy nibabel SimpleITK rdkit Bio download wget gym
+    """.split()  # noqa: SIM905
 )
 
 
