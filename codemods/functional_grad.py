@@ -166,7 +166,7 @@ class _Rewrite:
         )
 
     def _compiled(self, site: Site) -> bool:
-        """Tell whether forward pass and gradient are in one graph in graph mode: in a method of a Cell, or in a jit function."""
+        """Tell whether graph mode puts forward pass and gradient into one graph: in a Cell's method or a jit function."""
         if site.function is None:
             return False
         method = method_of(self.module, site.call)

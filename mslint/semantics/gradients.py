@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Union
 
 import libcst as cst
 
@@ -22,7 +21,7 @@ TRAIN_STEPS = ("mindspore.nn.TrainOneStepCell", "mindspore.nn.TrainOneStepWithLo
 _OPTIONS = ("get_all", "get_by_list", "sens_param")
 _INHERITED = {"grad": (False, True, True), "grad_no_sens": (False, True, False)}
 
-Statement = Union[cst.SimpleStatementLine, cst.BaseCompoundStatement]
+Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
 _STATEMENTS = (cst.SimpleStatementLine, cst.BaseCompoundStatement)
 
 

@@ -156,7 +156,7 @@ class Module:
             self._bind_target(node.asname.name, scope, node, None, None)
         elif isinstance(node, cst.ExceptHandler) and node.name:
             self._bind_target(node.name.name, scope, node, None, None)
-        elif isinstance(node, (cst.FunctionDef, cst.ClassDef)) or isinstance(node, cst.Param):
+        elif isinstance(node, (cst.FunctionDef, cst.ClassDef, cst.Param)):
             self._add(scope, Binding(node.name.value, node))
 
     def _bind_target(
