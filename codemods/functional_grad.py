@@ -410,19 +410,28 @@ class _Rewrite:
         invocation = module.parents[application.node]
         if not isinstance(invocation, cst.Call) or invocation.func is not application.node:
             return module.replace(application.node, callee)
-        start, end = module.start(application.node), module.end(invocation)
-        if start.row == end.row or inner_comments(module, invocation):
+        if not self._laid_out_anew(invocation):
             return module.replace(application.node, callee)
+        start, end = module.start(application.node), module.end(invocation)
         before = module.lines[start.row - 1][: start.column - 1]
-        arguments = [one_line(module, argument) for argument in invocation.args]
+        arguments = [
+            one_line(module, argument.value if argument.keyword else argument) for argument in invocation.args
+        ]
         lines = call(module, "", f"{before}{callee}(", arguments)
         return Edit(start, end, newline(module).join(lines)[len(before) :])
+
+    def _laid_out_anew(self, invocation: cst.Call) -> bool:
+        """Tell whether a call of several lines, which another callee puts out of line, is written anew as a whole."""
+        start, end = self.module.start(invocation), self.module.end(invocation)
+        return start.row < end.row and not inner_comments(self.module, invocation)
 
     def _read_result(self, site: Site) -> list[Edit]:
         """Return the edits that make the site read a result without the half for the inputs, and pass sens by position."""
         module = self.module
         edits = list(site.edits)
-        if site.sensitivity is not None and site.sensitivity.keyword is not None:
+        applied_here = site.call.func is site.application.node
+        by_keyword = site.sensitivity is not None and site.sensitivity.keyword is not None
+        if site.sensitivity is not None and by_keyword and not (applied_here and self._laid_out_anew(site.call)):
             edits.append(Edit(module.start(site.sensitivity), module.start(site.sensitivity.value), ""))
         if self.operator.get_all and not site.inputs_used:
             if site.result is not site.call:
