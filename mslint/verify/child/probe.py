@@ -18,7 +18,14 @@ from mindspore.ops.composite import base as composite
 
 from mslint.verify.child.autograd import OperatorCalls, count_autograd_nodes
 from mslint.verify.child.graphs import api, cell_graph, function_graph, has_backward
-from mslint.verify.child.recording import OPTIMIZERS, live_optimizers, named_gradients, recorded, recording
+from mslint.verify.child.recording import (
+    OPTIMIZERS,
+    follow_optimizers,
+    live_optimizers,
+    named_gradients,
+    recorded,
+    recording,
+)
 from mslint.verify.child.report import Report
 from mslint.verify.child.state import restore, snapshot, tensors, to_array
 from mslint.verify.child.step import Step
@@ -60,6 +67,7 @@ class Probe:
 
     def install(self) -> None:
         """Put the hooks in place; before the script is run."""
+        follow_optimizers()
         self._hook_cells()
         self._hook_jit()
         for kind in (composite.GradOperation, composite._Grad):

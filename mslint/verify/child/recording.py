@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import gc
+import functools
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -16,6 +17,7 @@ from mslint.verify.child.state import OWN, to_array
 
 OPTIMIZERS = (nn.Optimizer, ExperimentalOptimizer)
 _map = ops.HyperMap()
+_created: list[weakref.ref[Any]] = []
 
 
 def _keep(kept: Any, gradient: Any) -> Any:
@@ -30,10 +32,25 @@ def _construct(self, gradients):  # type: ignore[no-untyped-def]
 
 
 def live_optimizers() -> list[Any]:
-    """The optimizers of the process in the order of their creation."""
-    gc.collect()
-    found = [candidate for candidate in gc.get_objects() if issubclass(type(candidate), OPTIMIZERS)]
-    return sorted(found, key=lambda optimizer: optimizer.create_time)
+    """The optimizers of the process, created since `follow_optimizers`, in the order of their creation."""
+    return [optimizer for reference in _created if (optimizer := reference()) is not None]
+
+
+def follow_optimizers() -> None:
+    """Note every optimizer that is created from now on."""
+    for kind in OPTIMIZERS:
+        _hook_creation(kind)
+
+
+def _hook_creation(kind: Any) -> None:
+    initialise = kind.__init__
+
+    @functools.wraps(initialise)
+    def hooked(self: Any, *arguments: Any, **options: Any) -> None:
+        _created.append(weakref.ref(self))
+        initialise(self, *arguments, **options)
+
+    kind.__init__ = hooked
 
 
 def named_gradients(optimizer: Any, gradients: Any) -> dict[str, Any]:

@@ -6,6 +6,8 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
+from types import ModuleType
 from typing import Any
 
 import mindspore as ms
@@ -23,11 +25,23 @@ def replace_everywhere(original: Any, substitute: Any) -> None:
 
     The script is not imported yet, so that its own ``from mindspore import ...`` finds the substitute too.
     """
+    for module, attribute in _holders().get(id(original), ()):
+        setattr(module, attribute, substitute)
+
+
+@cache
+def _holders() -> dict[int, list[tuple[ModuleType, str]]]:
+    """Where functions and classes of MindSpore are held: by the identity of the object, as modules first have it."""
+    # The compiler imports these at its first gradient, and they register rules for the classes of operators.
+    for module_name in ("mindspore.ops._grad_experimental", "mindspore.ops._vmap", "mindspore.mint.distributed"):
+        importlib.import_module(module_name)
+    holders: dict[int, list[tuple[ModuleType, str]]] = {}
     for name, module in list(sys.modules.items()):
         if name == "mindspore" or name.startswith("mindspore."):
-            for attribute, value in list(vars(module).items()):
-                if value is original:
-                    setattr(module, attribute, substitute)
+            for attribute, value in vars(module).items():
+                if callable(value):
+                    holders.setdefault(id(value), []).append((module, attribute))
+    return holders
 
 
 def install(mode: str, report: Report) -> None:
@@ -99,10 +113,7 @@ def _communication(report: Report) -> None:
     }
     told = {"init", "init_process_group", "create_group"}
     for module_name in ("mindspore.communication.management", "mindspore.mint.distributed"):
-        try:
-            module = importlib.import_module(module_name)
-        except ImportError:
-            continue
+        module = importlib.import_module(module_name)
         for name, value in answers.items():
             if hasattr(module, name):
                 replace_everywhere(getattr(module, name), constant(name, value, name in told))
@@ -119,10 +130,6 @@ class _OneRankReducer(nn.Cell):  # type: ignore[misc]
 
 
 def _collectives(report: Report) -> None:
-    # The compiler imports these at its first gradient; they register rules for the real operators' classes.
-    for rules in ("mindspore.ops._grad_experimental", "mindspore.ops._vmap"):
-        importlib.import_module(rules)
-
     def reducer(*arguments: Any, **options: Any) -> _OneRankReducer:
         report.stand_in("nn.DistributedGradReducer: identity, the world has one rank")
         return _OneRankReducer()
