@@ -414,9 +414,7 @@ class _Rewrite:
             return module.replace(application.node, callee)
         start, end = module.start(application.node), module.end(invocation)
         before = module.lines[start.row - 1][: start.column - 1]
-        arguments = [
-            one_line(module, argument.value if argument.keyword else argument) for argument in invocation.args
-        ]
+        arguments = [one_line(module, argument.value if argument.keyword else argument) for argument in invocation.args]
         lines = call(module, "", f"{before}{callee}(", arguments)
         return Edit(start, end, newline(module).join(lines)[len(before) :])
 

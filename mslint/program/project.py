@@ -8,10 +8,14 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mslint.program.facts import ClassFacts, FileFacts, read_facts
 from mslint.semantics.api import canonical
 from mslint.source.text import Unreadable, read
+
+if TYPE_CHECKING:
+    from mslint.program.calls import CallGraph
 
 _MARKERS = (".git", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt")
 _MOST_MEMBERS = 5000
@@ -33,6 +37,7 @@ class Program:
         self._texts: dict[Path, bytes] = {}
         self._imported: dict[Path, frozenset[Path]] = {}
         self._imported_by: dict[Path, frozenset[Path]] = {}
+        self._graphs: dict[tuple[Path, ...], CallGraph] = {}
 
     def facts(self, path: Path) -> FileFacts:
         """Return what ``path`` says; nothing if it cannot be read."""
@@ -195,7 +200,7 @@ class Program:
                         queue.append(child)
         return found
 
-    def _imports(self, path: Path) -> frozenset[Path]:
+    def imported(self, path: Path) -> frozenset[Path]:
         """Return the project files that ``path`` imports directly."""
         found = self._imported.get(path)
         if found is None:
@@ -212,24 +217,33 @@ class Program:
                 if found and found != path:
                     yield found
 
-    def _importers(self, path: Path) -> frozenset[Path]:
+    def importers(self, path: Path) -> frozenset[Path]:
         """Return the project files that import ``path`` directly."""
         found = self._imported_by.get(path)
         if found is None:
             name = path.parent.name if path.name == "__init__.py" else path.stem
             # Inside its own package an __init__.py is imported as `from . import ...`, without its name.
             near = [item for item in self.members if item.parent == path.parent] if path.name == "__init__.py" else []
-            found = frozenset(item for item in (*self._mentioning(name), *near) if path in self._imports(item))
+            found = frozenset(item for item in (*self._mentioning(name), *near) if path in self.imported(item))
             self._imported_by[path] = found
         return found
 
     def reachable(self, path: Path) -> set[Path]:
         """Return the project files that ``path`` imports, directly or not, with itself."""
-        return _closure(path, self._imports)
+        return _closure(path, self.imported)
 
     def users(self, path: Path) -> set[Path]:
         """Return the project files that import ``path``, directly or not, with itself."""
-        return _closure(path, self._importers)
+        return _closure(path, self.importers)
+
+    def call_graph(self, path: Path) -> CallGraph:
+        """Return who calls whom among the files that can run together with ``path``."""
+        from mslint.program.calls import CallGraph  # brings networkx along
+
+        files = tuple(sorted(self.neighbourhood(path)))
+        if files not in self._graphs:
+            self._graphs[files] = CallGraph(self, files)
+        return self._graphs[files]
 
     def mode(self, path: Path) -> str:
         """Return the mode that the code of ``path`` runs in: ``graph``, ``pynative`` or ``unknown``.

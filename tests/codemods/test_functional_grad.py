@@ -461,7 +461,9 @@ def test_a_subclass_in_another_file_that_needs_the_operator_keeps_it(tmp_path: P
     )
     found = rewrite(tmp_path, step(BY_LIST, CLASSIC), others={"longer.py": other})
     assert not found.changed
-    assert "the subclass Longer in longer.py uses self.grad too" in (found.left[0].fix.message if found.left[0].fix else "")
+    assert "the subclass Longer in longer.py uses self.grad too" in (
+        found.left[0].fix.message if found.left[0].fix else ""
+    )
 
 
 def test_an_import_stays_for_a_file_that_takes_it_from_here(tmp_path: Path) -> None:
@@ -471,7 +473,9 @@ def test_an_import_stays_for_a_file_that_takes_it_from_here(tmp_path: Path) -> N
     alone.mkdir()
     used.mkdir()
     assert "composite as C" not in rewrite(alone, text).text
-    assert "composite as C" in rewrite(used, text, others={"train.py": "from step import *\nclip = C.clip_by_norm\n"}).text
+    assert (
+        "composite as C" in rewrite(used, text, others={"train.py": "from step import *\nclip = C.clip_by_norm\n"}).text
+    )
 
 
 def test_line_ends_tabs_and_encoding_survive(tmp_path: Path) -> None:

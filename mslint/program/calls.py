@@ -1,0 +1,263 @@
+"""Who calls whom in the program, under which conditions, and what runs when a script is started.
+
+Nodes of the graph are functions, written ``/path/of/file.py:function`` or ``/path/of/file.py:Class.method``, and the code
+at module level, written ``/path/of/file.py:``. Functions handed on as values count as called where they are handed on.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import networkx as nx
+
+from mslint.program.facts import dotted
+from mslint.program.project import Program
+from mslint.source.text import Unreadable, read
+
+MODULE = ""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One ``if`` (or ``elif``, ``else``) around a place: its test as Python text, and whether the place is in its branch."""
+
+    test: str
+    holds: bool
+
+
+@dataclass(frozen=True)
+class CallSite:
+    """One call, as written: ``callee`` dotted, ``arguments`` as Python text, keywords by name (``**`` for an open one)."""
+
+    path: Path
+    function: str
+    """The function it stands in; empty at module level."""
+    row: int
+    callee: str
+    arguments: tuple[str, ...]
+    keywords: tuple[tuple[str, str], ...]
+    conditions: tuple[Condition, ...]
+    assigned: tuple[str, ...] = ()
+    """The names that the call's value is assigned to, as written."""
+
+    def keyword(self, name: str) -> str | None:
+        """Return the text passed as ``name=``, or None."""
+        return dict(self.keywords).get(name)
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function or method (or the code at module level, with an empty name)."""
+
+    path: Path
+    name: str
+    row: int
+    parameters: tuple[str, ...]
+    defaults: tuple[tuple[str, str], ...]
+    calls: tuple[CallSite, ...]
+    mentions: tuple[tuple[str, int], ...]
+    """Dotted names read other than as a callee, with their rows: functions may be handed on by them."""
+
+    @property
+    def node(self) -> str:
+        """Its name in the call graph."""
+        return f"{self.path}:{self.name}"
+
+
+def read_functions(path: Path) -> tuple[Function, ...]:
+    """Return the functions of ``path`` with the calls in them; none if it cannot be read."""
+    try:
+        tree = ast.parse(read(path).text)
+    except (Unreadable, SyntaxError, ValueError, RecursionError, MemoryError):
+        return ()
+    return tuple(_functions(path, tree))
+
+
+def _functions(path: Path, tree: ast.Module) -> Iterator[Function]:
+    yield _function(path, MODULE, tree, ())
+    queue: list[tuple[str, ast.AST]] = [("", node) for node in tree.body]
+    while queue:
+        prefix, node = queue.pop(0)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield _function(path, prefix + node.name, node, ())
+            queue += [(f"{prefix}{node.name}.", inner) for inner in ast.iter_child_nodes(node)]
+        elif isinstance(node, ast.ClassDef):
+            queue += [(f"{prefix}{node.name}.", inner) for inner in node.body]
+        else:
+            queue += [(prefix, inner) for inner in ast.iter_child_nodes(node) if isinstance(inner, ast.stmt)]
+
+
+def _function(path: Path, name: str, node: ast.AST, conditions: tuple[Condition, ...]) -> Function:
+    calls: list[CallSite] = []
+    mentions: list[tuple[str, int]] = []
+    body = getattr(node, "body", [])
+    for statement in body:
+        _collect(path, name, statement, conditions, calls, mentions)
+    parameters: tuple[str, ...] = ()
+    defaults: list[tuple[str, str]] = []
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        given = [*node.args.posonlyargs, *node.args.args]
+        parameters = tuple(argument.arg for argument in (*given, *node.args.kwonlyargs))
+        for argument, default in zip(reversed(given), reversed(node.args.defaults), strict=False):
+            defaults.append((argument.arg, ast.unparse(default)))
+        for argument, value in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True):
+            if value is not None:
+                defaults.append((argument.arg, ast.unparse(value)))
+    return Function(path, name, getattr(node, "lineno", 1), parameters, tuple(defaults), tuple(calls), tuple(mentions))
+
+
+def _collect(
+    path: Path,
+    function: str,
+    node: ast.AST,
+    conditions: tuple[Condition, ...],
+    calls: list[CallSite],
+    mentions: list[tuple[str, int]],
+) -> None:
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        for decorator in node.decorator_list:
+            _collect(path, function, decorator, conditions, calls, mentions)
+        if isinstance(node, ast.ClassDef):
+            # The body of a class runs where the class stands; its methods do not.
+            for item in node.body:
+                _collect(path, function, item, conditions, calls, mentions)
+        return
+    if isinstance(node, ast.If):
+        _collect(path, function, node.test, conditions, calls, mentions)
+        test = ast.unparse(node.test)
+        for holds, branch in ((True, node.body), (False, node.orelse)):
+            for item in branch:
+                _collect(path, function, item, (*conditions, Condition(test, holds)), calls, mentions)
+        return
+    if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+        names = tuple(ast.unparse(target) for target in node.targets)
+        _call(path, function, node.value, conditions, calls, mentions, names)
+        return
+    if isinstance(node, ast.Call):
+        _call(path, function, node, conditions, calls, mentions, ())
+        return
+    if isinstance(node, (ast.Attribute, ast.Name)) and isinstance(node.ctx, ast.Load):
+        name = dotted(node)
+        if name:
+            mentions.append((name, node.lineno))
+            return
+    for child in ast.iter_child_nodes(node):
+        _collect(path, function, child, conditions, calls, mentions)
+
+
+def _call(
+    path: Path,
+    function: str,
+    node: ast.Call,
+    conditions: tuple[Condition, ...],
+    calls: list[CallSite],
+    mentions: list[tuple[str, int]],
+    assigned: tuple[str, ...],
+) -> None:
+    callee = dotted(node.func)
+    if callee:
+        arguments = tuple(ast.unparse(argument) for argument in node.args)
+        keywords = tuple((word.arg or "**", ast.unparse(word.value)) for word in node.keywords)
+        calls.append(CallSite(path, function, node.lineno, callee, arguments, keywords, conditions, assigned))
+    else:
+        _collect(path, function, node.func, conditions, calls, mentions)
+    for argument in (*node.args, *(word.value for word in node.keywords)):
+        _collect(path, function, argument, conditions, calls, mentions)
+
+
+class CallGraph:
+    """The calls between the functions of ``files`` (and of what these import)."""
+
+    def __init__(self, program: Program, files: Iterator[Path] | tuple[Path, ...]) -> None:
+        self.program = program
+        self.functions: dict[str, Function] = {}
+        for path in files:
+            self.functions.update((function.node, function) for function in read_functions(path))
+        self.graph = nx.MultiDiGraph()
+        self.graph.add_nodes_from(self.functions)
+        for function in self.functions.values():
+            self._link(function)
+
+    def _link(self, function: Function) -> None:
+        for call in function.calls:
+            for target in self.targets(call):
+                self.graph.add_edge(function.node, target, call=call)
+        for name, row in function.mentions:
+            for target in self._named(function, name):
+                self.graph.add_edge(
+                    function.node,
+                    target,
+                    call=CallSite(function.path, function.name, row, name, (), (), ()),
+                )
+        if not function.name:
+            # Importing a file runs its module level.
+            for imported in self.program.imported(function.path):
+                if f"{imported}:" in self.functions:
+                    self.graph.add_edge(
+                        function.node,
+                        f"{imported}:",
+                        call=CallSite(function.path, MODULE, 1, "import", (), (), ()),
+                    )
+
+    def targets(self, call: CallSite) -> list[str]:
+        """Return the functions of the program that ``call`` may run; of a class, its constructor and ``construct``."""
+        return self._named(self.functions[f"{call.path}:{call.function}"], call.callee)
+
+    def _named(self, function: Function, name: str) -> list[str]:
+        head, _, rest = name.partition(".")
+        outer = function.name.split(".")
+        if head in ("self", "cls") and rest:
+            return self._method(f"{function.path}:{'.'.join(outer[:-1])}", rest)
+        # A function defined inside this one, or beside it in an outer one.
+        for depth in range(len(outer), 0, -1):
+            local = f"{function.path}:{'.'.join(outer[:depth])}.{name}"
+            if local in self.functions:
+                return [local]
+        resolved = self.program.dotted_in(function.path, name)
+        if resolved is None:
+            return []
+        if resolved in self.functions:
+            return [resolved]
+        return [
+            node
+            for method in ("__init__", "construct", "__call__", "__getitem__", "__iter__", "__next__")
+            for node in self._method(resolved, method)
+        ]
+
+    def _method(self, reference: str, name: str) -> list[str]:
+        for base in self.program.lineage(reference):
+            if f"{base}.{name}" in self.functions:
+                return [f"{base}.{name}"]
+        return []
+
+    def entries(self) -> list[str]:
+        """Return the module levels that a person starts: of files that no other file imports, or with a main guard."""
+        found = []
+        for node, function in self.functions.items():
+            if function.name:
+                continue
+            guarded = any("__main__" in c.test for call in function.calls for c in call.conditions)
+            if guarded or not self.program.importers(function.path):
+                found.append(node)
+        return found
+
+    def reached(self, start: str) -> set[str]:
+        """Return everything that runs when ``start`` runs, with itself."""
+        return {start, *nx.descendants(self.graph, start)}
+
+    def callers(self, node: str) -> list[CallSite]:
+        """Return the calls that run ``node``."""
+        return [data["call"] for _, _, data in self.graph.in_edges(node, data=True)]
+
+    def path(self, start: str, end: str) -> list[CallSite]:
+        """Return the calls that lead from ``start`` to ``end`` by the shortest way; none if there is no way."""
+        if start == end or not nx.has_path(self.graph, start, end):
+            return []
+        nodes = nx.shortest_path(self.graph, start, end)
+        return [
+            next(iter(self.graph.get_edge_data(one, other).values()))["call"]
+            for one, other in zip(nodes, nodes[1:], strict=False)
+        ]
