@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import networkx as nx
@@ -259,5 +260,5 @@ class CallGraph:
         nodes = nx.shortest_path(self.graph, start, end)
         return [
             next(iter(self.graph.get_edge_data(one, other).values()))["call"]
-            for one, other in zip(nodes, nodes[1:], strict=False)
+            for one, other in pairwise(nodes)
         ]

@@ -56,7 +56,7 @@ def graph_of(model: Any, optimizers: Collection[str] = (), *, update_only: bool 
     they only order side effects. ``optimizers`` are the class names of optimizers, by which their scopes are known;
     with ``update_only`` the whole graph is an optimizer's.
     """
-    graph = nx.DiGraph()
+    graph = nx.DiGraph(outputs=[(model.graph.name, output.name) for output in model.graph.output])
     for function in (model.graph, *model.functions):
         parameters = {parameter.name for parameter in function.parameter}
         for order, node in enumerate(function.node):
@@ -131,6 +131,9 @@ def peak_bytes(graph: nx.DiGraph) -> int:
             for given in graph.nodes[name]["inputs"]:
                 for source in _sources(graph, given):
                     last_reader[source] = name
+        for output in graph.graph["outputs"]:
+            # What the graph gives back lives to its end.
+            last_reader.update(dict.fromkeys(_sources(graph, output)))
         dying: dict[Any, int] = {}
         for source, reader in last_reader.items():
             dying[reader] = dying.get(reader, 0) + _bytes(graph, source)

@@ -210,3 +210,17 @@ def test_text_ends_with_the_verdict(stopped: Verification) -> None:
     assert any(line.split()[:4] == ["backward", "nodes", "10", "6"] for line in lines)
     last = " ".join(lines[max(index for index, line in enumerate(lines) if not line) :]).strip()
     assert last.startswith("different: ")
+
+
+def test_a_graph_without_mindir_is_compared_by_its_numbers(against: Against) -> None:
+    """Python code inside the graph (PyExecute) cannot be written as MindIR; the step runs all the same."""
+    original = ORIGINAL.replace(
+        "return ops.depend(loss, self.optimizer(grads))",
+        "self.optimizer(grads)\n        value = loss.asnumpy()\n        return {'loss': loss, 'value': Tensor(value)}",
+    ).replace("print(train(Tensor(x), Tensor(y)))", "print(train(Tensor(x), Tensor(y))['loss'])")
+    verification = against(original, original.replace(GRAD_OPERATION, VALUE_AND_GRAD), modes=["graph"])
+    assert verification.verdict is Verdict.EQUIVALENT, verification.reason
+    step = verification.steps[0]
+    assert step.before is None
+    assert step.gradients_from == "optimizer"
+    assert any("no MindIR of TrainStep" in remark for remark in step.remarks)

@@ -52,7 +52,7 @@ class OperatorCalls:
             class Counting(ms.MsDispatchMode):  # type: ignore[misc]
                 def __ms_dispatch__(self, func: Any, args: Any, kwargs: Any = None) -> Any:
                     counts[func.name] += 1
-                    return func(*args)
+                    return func(*args, **(kwargs or {}))
 
             # Stays on until the process ends.
             Counting().__enter__()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from mindspore import _c_expression
 from mindspore.train import mind_ir_pb2
 
 try:
@@ -15,11 +16,19 @@ except ImportError:  # before 2.10
 # With this phase the compiler stops before kernel selection: operators without a CPU kernel do not matter.
 _PHASE = "export.mindir"
 
-__all__ = ["api", "cell_graph", "descriptor", "function_graph", "has_backward"]
+__all__ = ["NoMindIR", "api", "cell_graph", "descriptor", "function_graph", "has_backward"]
+
+
+class NoMindIR(Exception):
+    """A graph compiles but cannot be written as MindIR, as it runs Python code in between (PyExecute)."""
+
+    def __init__(self, reason: str, has_backward: bool) -> None:
+        super().__init__(reason)
+        self.has_backward = has_backward
 
 
 def cell_graph(cell: Any, arguments: Any, options: Any) -> bytes:
-    """The MindIR ``ModelProto`` of a Cell called with these arguments. Raises whatever the compiler raises."""
+    """The MindIR ``ModelProto`` of a Cell called with these arguments. Raises NoMindIR, or whatever the compiler raises."""
     executor = api._cell_graph_executor
     # As a call would: gives parameters their final names, without which equally named ones do not compile.
     cell._self_check()
@@ -53,7 +62,10 @@ def descriptor() -> bytes:
 
 
 def _serialised(executor: Any, phase: str) -> bytes:
-    serialised = executor.get_func_graph_proto(phase, "mind_ir", False)
-    if not serialised:
-        raise RuntimeError("the graph has no MindIR form")
-    return bytes(serialised)
+    try:
+        return bytes(executor.get_func_graph_proto(phase, "mind_ir", False))
+    except RuntimeError as error:
+        # Before 2.10 there is no text form to look for gradients in.
+        dump = getattr(_c_expression, "dump_func_graph", None)
+        text = dump(executor.get_func_graph(phase)) if dump is not None else ""
+        raise NoMindIR(str(error).strip().split("\n")[0], "Gradients/" in text) from None

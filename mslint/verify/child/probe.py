@@ -17,7 +17,7 @@ from mindspore import Parameter, context, nn
 from mindspore.ops.composite import base as composite
 
 from mslint.verify.child.autograd import OperatorCalls, count_autograd_nodes
-from mslint.verify.child.graphs import api, cell_graph, function_graph, has_backward
+from mslint.verify.child.graphs import NoMindIR, api, cell_graph, function_graph, has_backward
 from mslint.verify.child.recording import (
     OPTIMIZERS,
     follow_optimizers,
@@ -261,12 +261,15 @@ class Probe:
             self._begin(call.site, call.name, call.inputs, call.kept)
             return call.run()
         graph: bytes | None = None
-        problem: Exception | None = None
+        trains = False
+        problem = ""
         try:
             graph = call.front_end()
-        except Exception as error:  # whatever the compiler raises: the run itself will tell
-            problem = error
-        trains = graph is not None and has_backward(graph)
+            trains = has_backward(graph)
+        except NoMindIR as error:
+            trains, problem = error.has_backward, _first_line(error)
+        except Exception as error:  # whatever the compiler raises: the run will raise it, too
+            problem = _first_line(error)
         if not trains and not call.may_train and self._step is None:
             self._gradientless.add(call.site)
             self._kept_alive.append(call.kept)
@@ -277,8 +280,8 @@ class Probe:
             return call.run()
         if graph is not None:
             step.add_graph(call.site, graph, "step")
-        elif problem is not None:
-            step.remark(f"{call.name} has no MindIR: {_first_line(problem)}")
+        else:
+            step.lack_graph(f"{call.name}: {problem}")
         if not trains:
             result = call.run()
             step.add_loss("separate", result)
@@ -325,7 +328,7 @@ class Probe:
         try:
             step.add_graph(site, front_end(), role)
         except Exception as error:
-            step.remark(f"the {role} has no MindIR: {_first_line(error)}")
+            step.lack_graph(f"{role}: {_first_line(error)}")
 
     # -- gradients in PyNative mode ------------------------------------------------------------------------------------
 

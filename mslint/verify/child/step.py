@@ -44,6 +44,7 @@ class Step:
         self._out = out
         self._replay = replay
         self._graphs: dict[Any, dict[str, Any]] = {}
+        self._countable = True
         self._autograd: Counter[str] = Counter()
         self._cell_runs: Counter[int] = Counter()
         self._network: Any = None
@@ -88,6 +89,11 @@ class Step:
             path = graph_file(self._out, self.index, len(self._graphs))
             path.write_bytes(serialised)
             self._graphs[site] = {"file": path.name, "role": role}
+
+    def lack_graph(self, why: str) -> None:
+        """A graph of the step has no MindIR: its nodes cannot be counted."""
+        self._countable = False
+        self.remark(f"nodes not counted, no MindIR of {why}")
 
     def add_forward(self, outputs: Any, nodes: Counter[str], function: Any) -> None:
         """A differentiated forward pass of PyNative mode; its first tensor is the loss unless the step returns one.
@@ -144,7 +150,7 @@ class Step:
         return {
             "name": self.name,
             "location": self.location,
-            "graphs": list(self._graphs.values()),
+            "graphs": list(self._graphs.values()) if self._countable else [],
             "optimizers": sorted({type(optimizer).__name__ for optimizer in self.optimizers}),
             "gradients_from": "optimizer" if self._optimizer_gradients else "gradient function",
             "autograd_nodes": dict(self._autograd),
