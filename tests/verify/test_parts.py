@@ -1,0 +1,150 @@
+"""The parts that need no MindSpore to be held to account."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from mslint.verify.arrays import load_arrays, save_arrays
+from mslint.verify.compare import compare_arrays
+from mslint.verify.imports import project_files
+from mslint.verify.mindir import peak_bytes, saved_bytes
+from mslint.verify.mirror import build, project_root
+
+NAN, INFINITE = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "equal", "bit_equal"),
+    [
+        ([1.0, 2.0], [1.0, 2.0], True, True),
+        ([1.0, 2.0], [1.0, 2.0001], True, False),
+        ([1.0, 2.0], [1.0, 2.001], False, False),
+        # What is small beside the largest value of its tensor is measured by that value.
+        ([1000.0, 0.01], [1000.0, 0.05], True, False),
+        ([0.0, 0.0], [0.0, 1e-7], True, False),
+        ([NAN, 1.0], [NAN, 1.0], True, True),
+        ([NAN, 1.0], [1.0, NAN], False, False),
+        ([INFINITE, 1.0], [INFINITE, 1.0], True, True),
+        ([INFINITE, 1.0], [-INFINITE, 1.0], False, False),
+        ([INFINITE, 1.0], [INFINITE, 1.1], False, False),
+        ([1.0], [1.0, 1.0], False, False),
+    ],
+)
+def test_equality(before: list[float], after: list[float], equal: bool, bit_equal: bool) -> None:
+    found = compare_arrays({"w": np.array(before, np.float32)}, {"w": np.array(after, np.float32)})
+    assert (found.equal, found.bit_equal) == (equal, bit_equal)
+    assert found.worst == (None if bit_equal else "w")
+
+
+def test_another_type_is_not_bit_equal() -> None:
+    found = compare_arrays({"w": np.ones(2, np.float32)}, {"w": np.ones(2, np.float16)})
+    assert found.equal
+    assert not found.bit_equal
+
+
+def test_names_on_one_side_only_are_a_difference() -> None:
+    found = compare_arrays({"a": np.ones(1), "b": np.ones(1)}, {"b": np.ones(1), "c": np.ones(1)})
+    assert (found.only_before, found.only_after) == (("a",), ("c",))
+    assert not found.equal
+    assert not found.bit_equal
+
+
+def test_arrays_return_as_they_were(tmp_path: Path) -> None:
+    arrays = {
+        "a/b|c": np.arange(6, dtype=np.int32).reshape(2, 3),
+        "zeros": np.zeros((3, 4), np.float16),
+        "nan": np.full(3, NAN),
+        "scalar": np.array(2.5),
+        "empty": np.zeros((0, 2)),
+    }
+    save_arrays(tmp_path / "arrays.npz", arrays)
+    loaded = load_arrays(tmp_path / "arrays.npz")
+    assert list(loaded) == list(arrays)
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(loaded[name], array)
+        assert loaded[name].dtype == array.dtype
+    assert load_arrays(tmp_path / "none.npz") == {}
+
+
+def test_files_that_a_script_imports(tmp_path: Path) -> None:
+    for name, text in {
+        "train.py": "import numpy\nimport nets.resnet\nfrom tools import helper, missing\nfrom broken import x\n",
+        "nets/__init__.py": "",
+        "nets/resnet.py": "from . import blocks\nfrom .blocks import Block\nfrom ..train import no\n",
+        "nets/blocks.py": "",
+        "nets/unused.py": "",
+        "tools.py": "import train\n",
+        "broken.py": "def (:\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    found = {str(path.relative_to(tmp_path)) for path in project_files(tmp_path / "train.py")}
+    assert found == {"train.py", "nets/__init__.py", "nets/resnet.py", "nets/blocks.py", "tools.py", "broken.py"}
+
+
+def test_the_project_is_the_smallest_folder_that_holds_all(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    script = root / "scripts" / "train.py"
+    script.parent.mkdir(parents=True)
+    script.write_text("")
+    assert project_root(script, Path("/"), {}) == script.parent
+    assert project_root(script, root, {}) == root
+    assert project_root(script, Path("/"), {root / "nets" / "net.py": b""}) == root
+    (root / "pyproject.toml").write_text("")
+    assert project_root(script, Path("/"), {}) == root
+    assert project_root(script, script.parent, {}) == root
+    (root / "scripts" / "__init__.py").write_text("")
+    assert project_root(script, Path("/"), {}) == root
+
+
+def test_the_mirror_copies_what_is_small_and_leaves_out_what_is_hidden(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    for folder in (".git", "venv", "data", "many", "__pycache__", "scripts"):
+        (root / folder).mkdir(parents=True)
+    (root / "venv" / "pyvenv.cfg").write_text("")
+    (root / "data" / "small").write_bytes(b"x")
+    (root / "data" / "large").write_bytes(b"x" * 1_000_001)
+    for number in range(2_001):
+        (root / "many" / str(number)).touch()
+    (root / "link").symlink_to(root / "data")
+    script = root / "scripts" / "train.py"
+    script.write_text("old")
+    mirror = build(root, script, root / "data", {script: b"new"}, tmp_path / "mirror")
+    assert mirror.directory == mirror.root / "data"
+    assert mirror.script.read_text() == "new"
+    assert script.read_text() == "old"
+    assert sorted(path.name for path in mirror.root.iterdir()) == ["data", "link", "many", "scripts"]
+    assert not (mirror.root / "data" / "small").is_symlink()
+    assert (mirror.root / "data" / "large").is_symlink()
+    assert (mirror.root / "many").is_symlink()
+    assert not (mirror.root / "data").is_symlink()
+
+
+def test_memory_of_a_graph_by_hand() -> None:
+    """a (8) -> b (4, 2) -> c (16), and the backward of b reads a and b's second element.
+
+    Alive at once at most: while the backward runs a, b's second element, c and the result, which is what is given back.
+    """
+    graph = nx.DiGraph(outputs=["grad"])
+
+    def add(
+        name: str, kind: str, sizes: tuple[int, ...], inputs: tuple[str, ...], op: str = "Add", index: int = 0
+    ) -> None:
+        graph.add_node(
+            name, op=op, kind=kind, bytes=sizes, inputs=inputs, function="main", index=index, order=len(graph)
+        )
+
+    add("one", "forward", (), (), op="Constant", index=1)
+    add("zero", "forward", (), (), op="Constant", index=0)
+    add("a", "forward", (8,), ())
+    add("b", "forward", (4, 2), ("a",))
+    add("first", "forward", (4,), ("b", "zero"), op="TupleGetItem")
+    add("second", "forward", (2,), ("b", "one"), op="TupleGetItem")
+    add("c", "forward", (16,), ("first",))
+    add("grad", "backward", (8,), ("second", "a", "c"))
+    assert saved_bytes(graph) == 8 + 2 + 16
+    assert peak_bytes(graph) == 8 + 2 + 16 + 8
