@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import networkx as nx
@@ -134,15 +134,16 @@ def peak_bytes(graph: nx.DiGraph) -> int:
         for output in graph.graph["outputs"]:
             # What the graph gives back lives to its end.
             last_reader.update(dict.fromkeys(_sources(graph, output)))
-        dying: dict[Any, int] = {}
+        born: Counter[Any] = Counter()
+        dying: Counter[Any] = Counter()
         for source, reader in last_reader.items():
-            dying[reader] = dying.get(reader, 0) + _bytes(graph, source)
+            born[source[0]] += _bytes(graph, source)
+            dying[reader] += _bytes(graph, source)
         alive = peaks[function] = 0
         for name in names:
-            read = sum(_bytes(graph, source) for source in last_reader if source[0] == name)
-            alive += read
+            alive += born[name]
             peaks[function] = max(peaks[function], alive)
-            alive -= dying.get(name, 0)
+            alive -= dying[name]
     main = next(iter(graph.nodes(data="function")), (None, None))[1]
     inner = [peak for function, peak in peaks.items() if function != main]
     return peaks.get(main or "", 0) + max(inner, default=0)
@@ -194,23 +195,24 @@ def _updates(node: Any) -> bool:
 
 def _sources(graph: nx.DiGraph, name: Any, element: int | None = None) -> Iterator[tuple[Any, int | None]]:
     """The computing nodes, each with the element of its output, that a name stands for behind bookkeeping."""
-    if name not in graph:
-        return
-    node = graph.nodes[name]
-    operator, inputs = node["op"], node["inputs"]
-    if operator not in BOOKKEEPING:
-        yield name, element if element is not None and len(node["bytes"]) > 1 else None
-    elif operator in ("Depend", "Load"):
-        yield from _sources(graph, inputs[0], element)
-    elif operator in ("TupleGetItem", "ListGetItem"):
-        index = graph.nodes[inputs[1]]["index"] if inputs[1] in graph else None
-        yield from _sources(graph, inputs[0], index)
-    elif operator in ("MakeTuple", "MakeList"):
-        chosen: Sequence[Any] = inputs
-        if element is not None and element < len(inputs):
-            chosen = inputs[element : element + 1]
-        for given in chosen:
-            yield from _sources(graph, given)
+    while name in graph:
+        node = graph.nodes[name]
+        operator, inputs = node["op"], node["inputs"]
+        if operator in ("Depend", "Load"):
+            name = inputs[0]
+        elif operator in ("TupleGetItem", "ListGetItem"):
+            element = graph.nodes[inputs[1]]["index"] if inputs[1] in graph else None
+            name = inputs[0]
+        elif operator in ("MakeTuple", "MakeList") and element is not None and element < len(inputs):
+            name, element = inputs[element], None
+        elif operator in ("MakeTuple", "MakeList"):
+            for given in inputs:
+                yield from _sources(graph, given)
+            return
+        else:
+            if operator not in BOOKKEEPING:
+                yield name, element if len(node["bytes"]) > 1 else None
+            return
 
 
 def _bytes(graph: nx.DiGraph, source: tuple[Any, int | None]) -> int:

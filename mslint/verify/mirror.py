@@ -30,9 +30,9 @@ def project_root(script: Path, working_directory: Path, others: Mapping[Path, by
     """The smallest folder that holds the script's project, the replaced files and, if it can, the working directory.
 
     The nearest folder above with a project's marker; without one the folder of the script or of its package. A home
-    directory, the temporary directory or a file system's root is never taken for a project.
+    directory, the temporary directory or a file system's root is not taken for a project if the script lies deeper.
     """
-    too_much = {Path.home().resolve(), Path(tempfile.gettempdir()).resolve(), Path(script.anchor)}
+    too_much = _too_much()
     folder = script.parent
     while (folder / "__init__.py").exists() and folder.parent not in too_much:
         folder = folder.parent
@@ -53,12 +53,13 @@ def build(
     """Rebuild ``root`` below ``target`` as real folders; ``replacements`` stand for the files they name.
 
     The copy lies at the original's full path below ``target``, with links to the original's neighbours, so that
-    ``../data`` leads where it did. Raises OSError if the script cannot be copied.
+    ``../data`` leads where it did. Large files and folders are links, too: the script reads the originals. Raises
+    OSError if the script cannot be copied.
     """
     place = target / root.relative_to(root.anchor)
     place.mkdir(parents=True)
     _link_neighbours(root, place)
-    _Copy(script, replacements).folder(root, place)
+    _Copy(script, replacements, shallow=root in _too_much()).folder(root, place)
 
     def mirrored(path: Path) -> Path:
         return place / path.relative_to(root)
@@ -66,6 +67,11 @@ def build(
     inside = working_directory.is_relative_to(root) and mirrored(working_directory).is_dir()
     directory = mirrored(working_directory) if inside else mirrored(script.parent)
     return Mirror(place, mirrored(script), directory)
+
+
+def _too_much() -> set[Path]:
+    """Folders that hold more than a project."""
+    return {Path(folder).resolve() for folder in (Path.home(), tempfile.gettempdir(), "/")}
 
 
 def _link_neighbours(root: Path, place: Path) -> None:
@@ -79,7 +85,9 @@ def _link_neighbours(root: Path, place: Path) -> None:
 
 
 class _Copy:
-    def __init__(self, script: Path, replacements: Mapping[Path, bytes]) -> None:
+    def __init__(self, script: Path, replacements: Mapping[Path, bytes], *, shallow: bool) -> None:
+        """``shallow`` copies only the folders in which the script and the replaced files lie, and links the others."""
+        self._shallow = shallow
         self._replacements = replacements
         needed = [script, *replacements]
         self._needed = {script, *replacements}.union(*(path.parents for path in needed))
@@ -105,7 +113,7 @@ class _Copy:
             entry.name.startswith(".") or entry.name == "__pycache__" or (source / "pyvenv.cfg").exists()
         ):
             return
-        large = self._copies > _MOST_COPIES or len(os.listdir(source)) > _LARGEST_FOLDER
+        large = self._shallow or self._copies > _MOST_COPIES or len(os.listdir(source)) > _LARGEST_FOLDER
         if not needed and (entry.is_symlink() or large):
             target.symlink_to(source.resolve())
             return

@@ -148,3 +148,14 @@ def test_memory_of_a_graph_by_hand() -> None:
     add("grad", "backward", (8,), ("second", "a", "c"))
     assert saved_bytes(graph) == 8 + 2 + 16
     assert peak_bytes(graph) == 8 + 2 + 16 + 8
+
+
+def test_a_script_in_a_home_directory_does_not_copy_all_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "photos").mkdir()
+    script = tmp_path / "train.py"
+    script.write_text("")
+    root = project_root(script, Path("/"), {})
+    mirror = build(root, script, tmp_path, {}, tmp_path.parent / f"{tmp_path.name}-mirror")
+    assert not mirror.script.is_symlink()
+    assert (mirror.root / "photos").is_symlink()
