@@ -224,3 +224,24 @@ def test_a_graph_without_mindir_is_compared_by_its_numbers(against: Against) -> 
     assert step.before is None
     assert step.gradients_from == "optimizer"
     assert any("no MindIR of TrainStep" in remark for remark in step.remarks)
+
+
+def test_equal_names_of_two_networks_are_told_apart(against: Against) -> None:
+    body = (
+        "other = Network()\n"
+        "other_optimizer = nn.SGD(other.trainable_params(), learning_rate=0.1)\n"
+        "one = ms.value_and_grad(model, None, optimizer.parameters)\n"
+        "two = ms.value_and_grad(WithLoss(other), None, other_optimizer.parameters)\n"
+        "for x, y in batches():\n"
+        "    loss, first = one(Tensor(x), Tensor(y))\n"
+        "    loss, second = two(Tensor(x), Tensor(y))\n"
+        "    optimizer({first})\n"
+        "    other_optimizer(second)\n"
+    )
+    original, rewritten = (script(body.format(first=first)) for first in ("first", "[2 * item for item in first]"))
+    verification = against(original, rewritten, modes=["pynative"])
+    assert verification.verdict is Verdict.DIFFERENT
+    gradients = verification.steps[0].gradients
+    assert gradients is not None
+    names = {"first.weight", "first.bias", "second.weight", "second.bias"}
+    assert set(gradients.differing) == names

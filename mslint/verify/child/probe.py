@@ -22,7 +22,7 @@ from mslint.verify.child.recording import (
     OPTIMIZERS,
     follow_optimizers,
     live_optimizers,
-    named_gradients,
+    paired_gradients,
     recorded,
     recording,
 )
@@ -186,7 +186,7 @@ class Probe:
         step = self._step
         if step is not None and step.has_gradient:
             step.optimizers.append(optimizer)
-            step.add_update(named_gradients(optimizer, arguments[0] if arguments else None))
+            step.add_update(paired_gradients(optimizer, arguments[0] if arguments else None))
             if graph:
                 self._add_graph(
                     step, ("cell", id(optimizer)), "optimizer", lambda: cell_graph(optimizer, arguments, options)
@@ -311,7 +311,7 @@ class Probe:
             step.optimizers += optimizers
         for optimizer in recorded(optimizers) if kept else ():
             step.optimizers.append(optimizer)
-            step.add_update(named_gradients(optimizer, list(optimizer.mslint_kept)))
+            step.add_update(paired_gradients(optimizer, list(optimizer.mslint_kept)))
         self._updated()
         return result
 
@@ -381,7 +381,7 @@ class Probe:
             gradients = backward(executor, fn, operation, weights, position, has_aux, *arguments)
             if self._step is not None:
                 by_position = operation.get_all or getattr(operation, "get_by_position", False)
-                self._step.add_gradients(_by_name(gradients, weights if operation.get_by_list else None, by_position))
+                self._step.add_gradients(_paired(gradients, weights if operation.get_by_list else None, by_position))
             return gradients
 
         for module in (composite, importlib.import_module("mindspore.ops.function.grad.grad_func")):
@@ -438,7 +438,7 @@ class _TopLevelGradient:
         elif getattr(operation, "has_aux", False):
             gradients = result[0]
         by_position = operation.get_all or getattr(operation, "get_by_position", False)
-        step.add_gradients(_by_name(gradients, self._weights if operation.get_by_list else None, by_position))
+        step.add_gradients(_paired(gradients, self._weights if operation.get_by_list else None, by_position))
 
 
 def _differentiated(function: Any) -> tuple[Any, _TopLevelGradient | None]:
@@ -476,20 +476,18 @@ def _names(weights: Any) -> tuple[str, ...]:
     return tuple(weight.name for weight in ([weights] if isinstance(weights, Parameter) else weights))
 
 
-def _by_name(gradients: Any, weights: Any, by_position: bool) -> dict[str, Any]:
-    """A gradient function's result by parameter name; gradients of inputs by their number."""
+def _paired(gradients: Any, weights: Any, by_position: bool) -> list[tuple[Any, Any]]:
+    """The parameters, or the numbers of the inputs, with what a gradient function gave for them."""
     inputs, by_weights = (gradients, None) if weights is None else (None, gradients)
     if weights is not None and by_position:
         inputs, by_weights = gradients
-    named = {f"(input {number})": to_array(tensor) for number, tensor in enumerate(tensors(inputs))}
+    pairs = [(f"(input {number})", to_array(tensor)) for number, tensor in enumerate(tensors(inputs))]
     if weights is not None:
         parameters = [weights] if isinstance(weights, Parameter) else list(weights)
-        found = list(tensors(by_weights))
+        found = [to_array(tensor) for tensor in tensors(by_weights)]
         if len(found) == len(parameters):
-            named.update(
-                {parameter.name: to_array(tensor) for parameter, tensor in zip(parameters, found, strict=True)}
-            )
-    return named
+            pairs += zip(parameters, found, strict=True)
+    return pairs
 
 
 def _bound(cell: Any, arguments: Any, options: Any) -> tuple[Any, Any]:

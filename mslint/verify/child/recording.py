@@ -53,16 +53,16 @@ def _hook_creation(kind: Any) -> None:
     kind.__init__ = hooked
 
 
-def named_gradients(optimizer: Any, gradients: Any) -> dict[str, Any]:
-    """The dense gradients given to an optimizer by parameter name."""
+def paired_gradients(optimizer: Any, gradients: Any) -> list[tuple[Any, Any]]:
+    """The parameters of an optimizer with the dense gradients given to it."""
     parameters = list(optimizer.parameters)
     if not isinstance(gradients, (tuple, list)) or len(gradients) != len(parameters):
-        return {}
-    return {
-        parameter.name: to_array(gradient)
+        return []
+    return [
+        (parameter, to_array(gradient))
         for parameter, gradient in zip(parameters, gradients, strict=True)
         if isinstance(gradient, Tensor)
-    }
+    ]
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,7 @@ class Step:
         self._outputs: list[Any] = []
         self._gradients: dict[str, Any] = {}
         self._optimizer_gradients: dict[str, Any] = {}
+        self._names = {id(parameter): name for name, parameter in live_parameters().items()}
         if replay is None:
             save_arrays(state_file(out, index), snapshot(inputs))
         elif state_file(replay, index).exists():
@@ -121,13 +123,17 @@ class Step:
         self._outputs = [to_array(tensor) for tensor in tensors(value)]
         self.add_loss("output", value)
 
-    def add_gradients(self, gradients: dict[str, Any]) -> None:
-        """Gradients as the gradient function gave them."""
-        self._gradients.update(gradients)
+    def add_gradients(self, gradients: Iterable[tuple[Any, Any]]) -> None:
+        """Gradients as the gradient function gave them, each with its parameter or the name of its input."""
+        self._gradients.update({self._name_of(target): gradient for target, gradient in gradients})
 
-    def add_update(self, gradients: dict[str, Any]) -> None:
-        """Gradients as they reached an optimizer."""
-        self._optimizer_gradients.update(gradients)
+    def add_update(self, gradients: Iterable[tuple[Any, Any]]) -> None:
+        """Gradients as they reached an optimizer, each with its parameter."""
+        self._optimizer_gradients.update({self._name_of(target): gradient for target, gradient in gradients})
+
+    def _name_of(self, target: Any) -> str:
+        # Two networks of a script may have parameters of the same name.
+        return target if isinstance(target, str) else self._names.get(id(target), target.name)
 
     def save_result(self) -> None:
         """Write the numbers that are known by now, with all parameters as they are now."""
