@@ -158,11 +158,11 @@ class _Rewrite:
         if mode != "graph" and not reused:
             return (
                 "the old code runs the forward pass twice a step in PyNative mode, since set_grad() is not called on the "
-                f"network: statistics and random numbers ({part}) then move twice, and once after the rewrite"
+                f"network: what keeps statistics or draws random numbers ({part}) does so twice, and once after the rewrite"
             )
         return (
-            "forward pass and gradient are compiled apart, so the old code runs the forward pass twice a step: statistics "
-            f"and random numbers ({part}) move twice, and once after the rewrite"
+            "forward pass and gradient are compiled apart, so the old code runs the forward pass twice a step: what keeps "
+            f"statistics or draws random numbers ({part}) does so twice, and once after the rewrite"
         )
 
     def _compiled(self, site: Site) -> bool:

@@ -76,7 +76,7 @@ def find_home(module: Module, operator: GradientOperator, sites: Sequence[Site],
     owner = operator.owner or sites[0].owner
     if owner is not None and all(site.owner is not None for site in sites):
         return _in_init(module, operator, owner, sites, name)
-    if operator.variable and isinstance(operator.holder, cst.Assign):
+    if operator.variable and operator.holder is not None:
         return _at_variable(module, operator, sites[0])
     return None
 
@@ -89,9 +89,11 @@ def _alike(module: Module, one: cst.BaseExpression | None, other: cst.BaseExpres
 
 def _where_kept(module: Module, assign: cst.CSTNode, site: Site, name: str | None) -> Home | None:
     line = statement_of(module, assign)
-    if not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1 or not isinstance(assign, cst.Assign):
+    if not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1:
         return None
-    target = assign.targets[0].target
+    if not isinstance(assign, (cst.Assign, cst.AnnAssign)):
+        return None
+    target = assign.targets[0].target if isinstance(assign, cst.Assign) else assign.target
     if isinstance(target, cst.Name) and site.owner is not None and module.scope(assign) is site.function:
         # A local of the step function: better built in __init__.
         return None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from mslint.findings import Edit
-from mslint.semantics.cells import CellClass, cell_classes, class_of, is_self, method_of, self_name
+from mslint.semantics.cells import CellClass, all_classes, class_of, is_self, method_of, self_name
 from mslint.semantics.gradients import (
     Application,
     GradientOperator,
@@ -125,7 +125,7 @@ def _site(module: Module, operator: GradientOperator, application: Application, 
     assert statement is not None
     function = module.enclosing(call, cst.FunctionDef)
     holder = class_of(module, call)
-    owner = cell_classes(module).get(holder.name.value) if holder else None
+    owner = all_classes(module)[holder] if holder else None
     weight = sensitivity(operator, call)
     site = Site(application, call, statement, function, owner, weight, call, None)
     if operator.get_all:

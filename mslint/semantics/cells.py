@@ -114,6 +114,12 @@ def cell_classes(module: Module) -> dict[str, CellClass]:
     )
 
 
+def all_classes(module: Module) -> dict[cst.ClassDef, CellClass]:
+    """Return every class of ``module``, those inside functions, conditions and other classes too, by its node."""
+    top = {cell.node: cell for cell in cell_classes(module).values()}
+    return module.remember(all_classes, lambda: {n: top.get(n) or CellClass(module, n) for n in module.classes})
+
+
 def class_of(module: Module, node: cst.CSTNode) -> cst.ClassDef | None:
     """Return the class whose method holds ``node``, also from inside a function nested in that method."""
     return module.enclosing(node, cst.ClassDef)

@@ -13,8 +13,11 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from mslint.semantics.cells import CellClass, cell_classes, class_of, is_self, method_of, self_name
+from mslint.semantics.cells import CellClass, all_classes, class_of, is_self, method_of, self_name
 from mslint.semantics.module import Module, find
+
+Kept = tuple[cst.Assign | cst.AnnAssign, CellClass | None, str | None, str | None]
+"""Where something is kept: the assignment, and the class and attribute or the variable it goes to."""
 
 GRAD_OPERATION = "mindspore.ops.GradOperation"
 TRAIN_STEPS = ("mindspore.nn.TrainOneStepCell", "mindspore.nn.TrainOneStepWithLossScaleCell")
@@ -85,7 +88,7 @@ def gradient_operators(module: Module) -> list[GradientOperator]:
 class _Search:
     def __init__(self, module: Module) -> None:
         self.module = module
-        self.classes = cell_classes(module)
+        self.classes = all_classes(module)
 
     def run(self) -> list[GradientOperator]:
         found = [
@@ -138,22 +141,23 @@ class _Search:
                 application.escapes.append(use)
         return application
 
-    def _kept(self, value: cst.Call) -> tuple[cst.Assign, CellClass | None, str | None, str | None] | None:
-        """Tell where ``value`` is kept: the assignment, and the class and attribute or the variable it goes to."""
+    def _kept(self, value: cst.Call) -> Kept | None:
         assign = self.module.parents[value]
-        if not isinstance(assign, cst.Assign) or len(assign.targets) != 1:
+        if isinstance(assign, cst.Assign) and len(assign.targets) == 1:
+            target = assign.targets[0].target
+        elif isinstance(assign, cst.AnnAssign):
+            target = assign.target
+        else:
             return None
-        target = assign.targets[0].target
         if isinstance(target, cst.Name):
             return assign, None, None, target.value
         method = method_of(self.module, value)
         owner = class_of(self.module, value)
         if method and owner and isinstance(target, cst.Attribute) and is_self(target, self_name(method)):
-            known = self.classes.get(owner.name.value)
-            return assign, known if known and known.node is owner else None, target.attr.value, None
+            return assign, self.classes[owner], target.attr.value, None
         return None
 
-    def _uses(self, kept: tuple[cst.Assign, CellClass | None, str | None, str | None]) -> Iterator[cst.CSTNode]:
+    def _uses(self, kept: Kept) -> Iterator[cst.CSTNode]:
         assign, owner, attribute, variable = kept
         if attribute is not None:
             if owner is None:
@@ -166,9 +170,11 @@ class _Search:
         assert variable is not None
         scope = self.module.scope(assign)
         for name in find(scope, cst.Name):
-            if name.value != variable or isinstance(self.module.parents[name], (cst.AssignTarget, cst.Param)):
-                continue
             parent = self.module.parents[name]
+            if name.value != variable or isinstance(parent, (cst.AssignTarget, cst.Param)):
+                continue
+            if isinstance(parent, (cst.AnnAssign, cst.AugAssign)) and parent.target is name:
+                continue
             if isinstance(parent, cst.Attribute) and parent.attr is name:
                 continue
             if isinstance(parent, cst.Arg) and parent.keyword is name:

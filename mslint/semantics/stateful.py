@@ -40,5 +40,5 @@ def stateful_part(module: Module) -> str | None:
     for file in sorted(program.neighbourhood(path)):
         for package in program.foreign_imports(file):
             if package not in _WITHOUT_CELLS and package not in sys.stdlib_module_names:
-                return f"networks of {package}, which mslint does not read"
+                return f"perhaps in {package}, which mslint does not read"
     return None

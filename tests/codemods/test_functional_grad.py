@@ -351,6 +351,57 @@ def test_safe_rewrites(name: str, tmp_path: Path) -> None:
     assert found.text == after
 
 
+def test_classes_and_operators_in_unusual_places(tmp_path: Path) -> None:
+    # A class inside a function, one in an except branch without __init__, annotated assignments, two statements in a line.
+    text = HEAD + dedent(
+        """
+        def make():
+            class Inner(nn.Cell):
+                def __init__(self, net, opt):
+                    super().__init__()
+                    self.net = net
+                    self.net.set_grad()
+                    self.opt = opt
+                    self.grad: ops.GradOperation = ops.GradOperation(get_by_list=True)
+
+                def construct(self, x):
+                    loss = self.net(x)
+                    grads = self.grad(self.net, self.opt.parameters)(x)
+                    self.opt(grads)
+                    return loss
+
+            return Inner
+
+
+        try:
+            from faster import Step
+        except ImportError:
+
+            class Step(nn.TrainOneStepCell):
+                def construct(self, x):
+                    loss = self.network(x); grads = self.grad_no_sens(self.network, self.weights)(x)
+                    return ops.depend(loss, self.optimizer(grads))
+
+
+        operator: object = ops.GradOperation(get_by_list=True)
+        network = nn.Dense(2, 2)
+        network.set_grad()
+        for x in ():
+            loss = network(x)
+            grads = operator(network, network.trainable_params())(x)
+        """
+    )
+    after = rewrite(tmp_path, text).text
+    for line in (
+        "self.value_and_grad = ms.value_and_grad(self.net, None, self.opt.parameters)",
+        "loss, grads = self.value_and_grad(x)",
+        "loss = self.network(x); grads = ms.grad(self.network, None, self.weights)(x)",
+        "    loss, grads = ms.value_and_grad(network, None, network.trainable_params())(x)",
+    ):
+        assert line in after
+    assert "GradOperation" not in after
+
+
 CLASSIC = """
     loss = self.network(x, y)
     grads = self.grad(self.network, self.weights)(x, y)
