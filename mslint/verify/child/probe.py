@@ -13,10 +13,19 @@ from pathlib import Path
 from typing import Any
 
 import mindspore as ms
-from mindspore import Parameter, context, nn
+from mindspore import context, nn
 from mindspore.ops.composite import base as composite
 
 from mslint.verify.child.autograd import OperatorCalls, count_autograd_nodes
+from mslint.verify.child.gradients import (
+    TopLevelGradient,
+    differentiated,
+    identity_of,
+    name_of,
+    names_of,
+    paired,
+    without_auxiliary,
+)
 from mslint.verify.child.graphs import NoMindIR, api, cell_graph, function_graph, has_backward
 from mslint.verify.child.recording import (
     OPTIMIZERS,
@@ -26,9 +35,10 @@ from mslint.verify.child.recording import (
     recorded,
     recording,
 )
-from mslint.verify.child.report import Report
-from mslint.verify.child.state import restore, snapshot, tensors, to_array
+from mslint.verify.child.report import Report, number_of_steps
+from mslint.verify.child.state import restore, snapshot
 from mslint.verify.child.step import Step
+from mslint.verify.job import repeated_inputs_file
 
 _MAX_STEPS = 4
 # How long to look for the steps of further optimizers (GAN) once one step is had.
@@ -58,6 +68,7 @@ class Probe:
         self._kept_alive: list[Any] = []
         self._used_optimizers: set[int] = set()
         self._closed = 0
+        self._expected_steps = number_of_steps(replay) if replay is not None else 0
         self._rounds = 0
         self._deadline: float | None = None
         self._in_forward = False
@@ -115,10 +126,14 @@ class Probe:
         if not step.has_gradient or site not in step.sites:
             step.sites.add(site)
             return True
-        if step.repetitions >= _MAX_REPETITIONS or step.age > _PATIENCE_SECONDS or not live_optimizers():
-            return False
-        step.repeat(inputs)
-        return True
+        if self._replay is not None:
+            # As often as the original: how long this one takes must not matter.
+            expected = repeated_inputs_file(self._replay, step.index, step.repetitions + 1).exists()
+        else:
+            expected = step.repetitions < _MAX_REPETITIONS and step.age < _PATIENCE_SECONDS and bool(live_optimizers())
+        if expected:
+            step.repeat(inputs)
+        return expected
 
     def _write(self, step: Step) -> None:
         """Put what is known of the open step into the report: nobody knows what the script does next."""
@@ -127,6 +142,11 @@ class Probe:
         self._report.save()
 
     def _came_round(self) -> None:
+        """A step that is had begins again: end the process unless others may follow."""
+        if self._replay is not None:
+            if self._closed >= self._expected_steps:
+                self._finish()
+            return
         self._rounds += 1
         if self._deadline is None:
             self._deadline = time.monotonic() + _PATIENCE_SECONDS
@@ -233,12 +253,12 @@ class Probe:
                 return call(executor, *arguments, **options)
             with self._inside():
                 own = arguments[1:] if executor.obj is not None else arguments
-                function, gradient = _differentiated(executor.fn)
-                identity = _identity(function)
+                function, gradient = differentiated(executor.fn)
+                identity = identity_of(function)
                 return self._run_graph(
                     _GraphCall(
                         site=("gradient", identity, gradient.names) if gradient else ("function", identity),
-                        name=_name(function),
+                        name=name_of(function),
                         may_train=False,
                         kept=function,
                         inputs=(own, options),
@@ -341,11 +361,11 @@ class Probe:
             # that holds it parse the wrapper.
             if not operation.pynative_ or context._get_mode() == ms.GRAPH_MODE:
                 return gradient_function
-            function = _without_auxiliary(fn)
+            function = without_auxiliary(fn)
 
             def followed(*arguments: Any, **keywords: Any) -> Any:
-                name = _name(function)
-                site = ("gradient", _identity(function), _names(weights))
+                name = name_of(function)
+                site = ("gradient", identity_of(function), names_of(weights))
                 self._begin(site, name, (arguments, keywords), function, inner=self._depth > 0)
                 outer, self._in_gradient = self._in_gradient, True
                 try:
@@ -364,7 +384,9 @@ class Probe:
 
         def followed_forward(fn: Any, *arguments: Any, **options: Any) -> Any:
             if not self._in_gradient:  # but by vjp
-                self._begin(("gradient", _identity(fn), ()), _name(fn), (arguments, options), fn, inner=self._depth > 0)
+                self._begin(
+                    ("gradient", identity_of(fn), ()), name_of(fn), (arguments, options), fn, inner=self._depth > 0
+                )
             nested, self._in_forward = self._in_forward, True
             try:
                 outputs = forward(fn, *arguments, **options)
@@ -381,7 +403,7 @@ class Probe:
             gradients = backward(executor, fn, operation, weights, position, has_aux, *arguments)
             if self._step is not None:
                 by_position = operation.get_all or getattr(operation, "get_by_position", False)
-                self._step.add_gradients(_paired(gradients, weights if operation.get_by_list else None, by_position))
+                self._step.add_gradients(paired(gradients, weights if operation.get_by_list else None, by_position))
             return gradients
 
         for module in (composite, importlib.import_module("mindspore.ops.function.grad.grad_func")):
@@ -406,88 +428,8 @@ class _GraphCall:
     compile_fully: Callable[[], Any]
     """Compiles what ``run`` then finds compiled."""
     run: Callable[[], Any]
-    gradient: _TopLevelGradient | None = None
+    gradient: TopLevelGradient | None = None
     """Set where it is a gradient function that MindSpore made."""
-
-
-class _TopLevelGradient:
-    """A gradient function called outside any graph in graph mode: MindSpore makes it a jit function of its own."""
-
-    def __init__(self, operation: Any, weights: Any) -> None:
-        self._operation = operation
-        self._weights = weights
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return _names(self._weights)
-
-    @property
-    def gives_value(self) -> bool:
-        return bool(getattr(self._operation, "get_value", False))
-
-    def own_arguments(self, arguments: Any) -> Any:
-        """The arguments of the differentiated function: without the sensitivity."""
-        return arguments[:-1] if self._operation.sens_param else arguments
-
-    def keep(self, step: Step, result: Any) -> None:
-        operation = self._operation
-        gradients = result
-        if self.gives_value:
-            step.add_loss("value", result[0])
-            gradients = result[1]
-        elif getattr(operation, "has_aux", False):
-            gradients = result[0]
-        by_position = operation.get_all or getattr(operation, "get_by_position", False)
-        step.add_gradients(_paired(gradients, self._weights if operation.get_by_list else None, by_position))
-
-
-def _differentiated(function: Any) -> tuple[Any, _TopLevelGradient | None]:
-    """What a jit function differentiates if it is one that MindSpore made for a gradient; else the function itself."""
-    inner = getattr(function, "__wrapped__", function)
-    if getattr(inner, "__module__", None) != composite.__name__ or inner.__closure__ is None:
-        return function, None
-    free = dict(zip(inner.__code__.co_freevars, (cell.cell_contents for cell in inner.__closure__), strict=True))
-    if not {"fn", "grad_"} <= free.keys():
-        return function, None
-    return free["fn"], _TopLevelGradient(free["grad_"], free.get("weights"))
-
-
-def _without_auxiliary(function: Any) -> Any:
-    """MindSpore wraps functions with auxiliary outputs anew on every call: the user's function is the closure's."""
-    if getattr(function, "__module__", None) == composite.__name__ and getattr(function, "__closure__", None):
-        free = dict(zip(function.__code__.co_freevars, function.__closure__, strict=True))
-        if "fn" in free:
-            return free["fn"].cell_contents
-    return function
-
-
-def _name(function: Any) -> str:
-    return str(getattr(function, "__qualname__", type(function).__name__))
-
-
-def _identity(function: Any) -> Any:
-    code = getattr(function, "__code__", None)
-    return id(code) if code is not None else id(function)
-
-
-def _names(weights: Any) -> tuple[str, ...]:
-    if weights is None:
-        return ()
-    return tuple(weight.name for weight in ([weights] if isinstance(weights, Parameter) else weights))
-
-
-def _paired(gradients: Any, weights: Any, by_position: bool) -> list[tuple[Any, Any]]:
-    """The parameters, or the numbers of the inputs, with what a gradient function gave for them."""
-    inputs, by_weights = (gradients, None) if weights is None else (None, gradients)
-    if weights is not None and by_position:
-        inputs, by_weights = gradients
-    pairs = [(f"(input {number})", to_array(tensor)) for number, tensor in enumerate(tensors(inputs))]
-    if weights is not None:
-        parameters = [weights] if isinstance(weights, Parameter) else list(weights)
-        found = [to_array(tensor) for tensor in tensors(by_weights)]
-        if len(found) == len(parameters):
-            pairs += zip(parameters, found, strict=True)
-    return pairs
 
 
 def _bound(cell: Any, arguments: Any, options: Any) -> tuple[Any, Any]:

@@ -10,6 +10,11 @@ from typing import Any
 from mslint.verify.job import REPORT
 
 
+def number_of_steps(out: Path) -> int:
+    """How many training steps another child has reported."""
+    return len(json.loads((out / REPORT).read_text(encoding="utf-8"))["steps"])
+
+
 class Report:
     """A JSON object on disk. ``stand_ins`` names what was replaced or dropped so that the script runs here."""
 
