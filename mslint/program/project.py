@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from mslint.program.facts import ClassFacts, FileFacts, read_facts
 from mslint.semantics.api import canonical
@@ -16,6 +16,8 @@ from mslint.source.text import Unreadable, read
 
 if TYPE_CHECKING:
     from mslint.program.calls import CallGraph
+
+Answer = TypeVar("Answer")
 
 _MARKERS = (".git", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt")
 _MOST_MEMBERS = 5000
@@ -38,6 +40,13 @@ class Program:
         self._imported: dict[Path, frozenset[Path]] = {}
         self._imported_by: dict[Path, frozenset[Path]] = {}
         self._graphs: dict[tuple[Path, ...], CallGraph] = {}
+        self._remembered: dict[object, object] = {}
+
+    def remember(self, key: object, compute: Callable[[], Answer]) -> Answer:
+        """Return the answer to the question ``key`` about this program, computed once."""
+        if key not in self._remembered:
+            self._remembered[key] = compute()
+        return self._remembered[key]  # type: ignore[return-value]
 
     def facts(self, path: Path) -> FileFacts:
         """Return what ``path`` says; nothing if it cannot be read."""

@@ -1,0 +1,154 @@
+"""Which runs of a program are distributed, and what each of them does: the questions of the rules about ranks.
+
+For every entry point that runs a file (a script, a ``__main__`` guard) the program is rehearsed (package rehearsal) under the
+tests that lead to ``init()``. Each such run answers: is this line reached, in which order do the calls stand, which data
+set feeds a training step, in which parallel mode.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from mslint.program.project import Program
+from mslint.program.rehearsal.follow import Event, Rehearsal
+from mslint.program.rehearsal.values import Constant, Key, Place, Value, options
+from mslint.source.text import Unreadable, read
+
+INITIALISERS = ("init", "init_process_group")
+_MOST_SCENARIOS = 3
+_MOST_ENTRIES = 40
+_KEPT = 64
+
+
+@dataclass(eq=False)
+class Run:
+    """One way to run the program from ``entry``; ``init`` is the call that makes it distributed, None if there is none."""
+
+    rehearsal: Rehearsal
+    init: Event | None
+
+    @property
+    def entry(self) -> Path:
+        """The file that a person starts."""
+        return self.rehearsal.entry
+
+    @property
+    def events(self) -> list[Event]:
+        """The calls of other libraries, in order."""
+        return self.rehearsal.events
+
+    def reaches(self, path: Path, row: int) -> bool:
+        """Tell whether the statement that starts in ``row`` of ``path`` runs."""
+        return (path, row) in self.rehearsal.executed
+
+    def at(self, path: Path, row: int, column: int) -> Iterator[Event]:
+        """Yield the events of the call that starts there (rows from 1, columns from 0)."""
+        wanted = Place(path, row, column)
+        return (event for event in self.events if event.place == wanted)
+
+    def named(self, name: str) -> Iterator[Event]:
+        """Yield the calls of the function with this canonical name, in order."""
+        return (event for event in self.events if event.name == name)
+
+    def trained_at(self, event: Event) -> Place | None:
+        """Return where the data set built by ``event`` feeds a training step; None if it never does."""
+        return self.rehearsal.trained.get(event.number)
+
+    def setting(self, name: str) -> tuple[object, ...]:
+        """Return what ``set_auto_parallel_context`` may have been given for ``name`` (a value that is not known as itself)."""
+        value = self.rehearsal.parallel_context.get(name)
+        return () if value is None else tuple(_plain(option) for option in options(value))
+
+    @cached_property
+    def modes(self) -> frozenset[str]:
+        """The parallel modes that the run may be in; empty if none was ever set."""
+        return frozenset(mode for mode in self.setting("parallel_mode") if isinstance(mode, str))
+
+    @cached_property
+    def trains(self) -> bool:
+        """Whether anything is trained."""
+        return bool(self.rehearsal.trained)
+
+
+def _plain(value: Value) -> object:
+    return value.value if isinstance(value, Constant) else value
+
+
+class Distribution:
+    """The runs of the program's files, kept for the files that were asked about last."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._runs: OrderedDict[Path, tuple[Run, ...]] = OrderedDict()
+        self._trees: OrderedDict[Path, ast.Module | None] = OrderedDict()
+
+    def runs(self, path: Path) -> list[Run]:
+        """Return every distributed run that may reach ``path``."""
+        return [run for entry in self.entries(path) for run in self._runs_of(entry) if run.init is not None]
+
+    def all_runs(self, path: Path) -> list[Run]:
+        """Return every run that may reach ``path``, those on one device too."""
+        return [run for entry in self.entries(path) for run in self._runs_of(entry)]
+
+    def entries(self, path: Path) -> list[Path]:
+        """Return the files that a person starts and that import ``path``, directly or not."""
+        users = sorted(self._program.users(path))
+        found = [user for user in users if self._is_entry(user)]
+        return found[:_MOST_ENTRIES]
+
+    def _is_entry(self, path: Path) -> bool:
+        return "__name__" in self._program.facts(path).uses or not self._program.importers(path)
+
+    def _runs_of(self, entry: Path) -> tuple[Run, ...]:
+        found = self._runs.get(entry)
+        if found is None:
+            found = tuple(self._rehearse(entry))
+            self._runs[entry] = found
+            if len(self._runs) > _KEPT:
+                self._runs.popitem(last=False)
+        else:
+            self._runs.move_to_end(entry)
+        return found
+
+    def _rehearse(self, entry: Path) -> Iterator[Run]:
+        first = Rehearsal(self._program, self._tree, entry, {})
+        scenarios: list[dict[Key, bool]] = []
+        for event in first.events:
+            if _initialises(event) and dict(event.facts) not in scenarios:
+                scenarios.append(dict(event.facts))
+        if not scenarios:
+            yield Run(first, None)
+            return
+        for facts in scenarios[:_MOST_SCENARIOS]:
+            rehearsal = Rehearsal(self._program, self._tree, entry, facts) if facts else first
+            init = next((event for event in rehearsal.events if _initialises(event)), None)
+            if init is not None:
+                yield Run(rehearsal, init)
+
+    def _tree(self, path: Path) -> ast.Module | None:
+        if path not in self._trees:
+            try:
+                self._trees[path] = ast.parse(read(path).text)
+            except (Unreadable, SyntaxError, ValueError, RecursionError, MemoryError):
+                self._trees[path] = None
+            if len(self._trees) > 40 * _KEPT:
+                self._trees.popitem(last=False)
+        return self._trees[path]
+
+
+def _initialises(event: Event) -> bool:
+    return (
+        event.name.startswith("mindspore.")
+        and event.name.rpartition(".")[2] in INITIALISERS
+        and ("communication" in event.name or "distributed" in event.name)
+    )
+
+
+def distribution(program: Program) -> Distribution:
+    """Return the runs of ``program``."""
+    return program.remember(Distribution, lambda: Distribution(program))

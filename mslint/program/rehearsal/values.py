@@ -1,0 +1,318 @@
+"""What a rehearsal of a program (see follow.py) knows of the values in it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+Key = Hashable
+"""Says which value it is: values with equal keys are equal in every run of the program."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A row and column of a file; rows count from 1, columns from 0 in bytes, as ``ast`` counts them."""
+
+    path: Path
+    row: int
+    column: int
+
+
+class Value:
+    """Something an expression can be."""
+
+    @property
+    def key(self) -> Key:
+        """What makes it this value."""
+        return ("value", id(self))
+
+
+@dataclass(frozen=True)
+class Constant(Value):
+    """A number, text, truth value or None."""
+
+    value: object
+
+    @property
+    def key(self) -> Key:
+        return ("constant", type(self.value).__name__, repr(self.value))
+
+
+@dataclass(frozen=True)
+class Parallel(Value):
+    """A number that only a distributed run has: see the three below."""
+
+    name: str
+
+    @property
+    def key(self) -> Key:
+        return ("parallel", self.name)
+
+
+RANK_SIZE = Parallel("number of ranks")
+RANK = Parallel("rank")
+DEVICE_ID = Parallel("device id")
+"""The number of a device within its host: equal to the rank on one host only."""
+
+
+@dataclass(frozen=True)
+class Symbol(Value):
+    """A value that is not known, but always the same for one ``key``.
+
+    ``data`` are the data sets it was computed from (numbers of events), ``parallel`` tells whether a rank or the number of
+    ranks went into it, and ``local`` whether a device id did.
+    """
+
+    origin: Key
+    data: frozenset[int] = frozenset()
+    parallel: bool = False
+    local: bool = False
+
+    @property
+    def key(self) -> Key:
+        return self.origin
+
+
+@dataclass(frozen=True)
+class Reference(Value):
+    """Something of another library, under its canonical name."""
+
+    name: str
+
+    @property
+    def key(self) -> Key:
+        return ("reference", self.name)
+
+
+@dataclass(frozen=True, eq=False)
+class Made(Value):
+    """What a call of another library's class or function returned."""
+
+    name: str
+    place: Place
+    arguments: tuple[Value, ...] = ()
+    keywords: tuple[tuple[str, Value], ...] = ()
+
+    @property
+    def key(self) -> Key:
+        return ("made", self.name, self.place)
+
+
+@dataclass(frozen=True)
+class Pipeline(Value):
+    """A data set: the numbers of the events that built its sources."""
+
+    data: frozenset[int]
+
+    @property
+    def key(self) -> Key:
+        return ("pipeline", self.data)
+
+
+Names = dict[object, Value]
+
+
+@dataclass(eq=False)
+class Scope:
+    """The names that a function, or a file's module level, sees."""
+
+    path: Path
+    names: Names
+    outer: Scope | None = None
+    global_names: frozenset[str] = frozenset()
+
+
+@dataclass(eq=False)
+class Function(Value):
+    """A function of the program; bound to an object if it is a method."""
+
+    scope: Scope
+    name: str
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+    owner: Class | None = None
+    bound: Value | None = None
+    defaults: dict[str, Value] = field(default_factory=dict)
+
+    @property
+    def key(self) -> Key:
+        place = ("function", self.scope.path, self.node.lineno, self.node.col_offset)
+        return (*place, self.bound.key) if self.bound is not None else place
+
+
+@dataclass(eq=False)
+class Class(Value):
+    """A class of the program."""
+
+    scope: Scope
+    name: str
+    node: ast.ClassDef
+    bases: tuple[Value, ...]
+    names: Names = field(default_factory=dict)
+
+    @property
+    def key(self) -> Key:
+        return ("class", self.scope.path, self.node.lineno)
+
+    def lineage(self) -> Iterator[Class]:
+        """Yield the class and its bases in the program, nearest first."""
+        yield self
+        for base in self.bases:
+            for option in options(base):
+                if isinstance(option, Class) and option is not self:
+                    yield from option.lineage()
+
+    def foreign(self) -> Iterator[str]:
+        """Yield the canonical names of its bases in other libraries."""
+        for one in self.lineage():
+            for base in one.bases:
+                yield from (option.name for option in options(base) if isinstance(option, Reference))
+
+
+@dataclass(eq=False)
+class Object(Value):
+    """An instance of a class of the program."""
+
+    kind: Class
+    place: Place
+    names: Names = field(default_factory=dict)
+
+    @property
+    def key(self) -> Key:
+        return ("object", self.kind.key, self.place)
+
+
+@dataclass(eq=False)
+class ModuleValue(Value):
+    """A file of the program, imported."""
+
+    scope: Scope
+
+    @property
+    def key(self) -> Key:
+        return ("module", self.scope.path)
+
+
+@dataclass(eq=False)
+class Sequence(Value):
+    """A list, tuple or set."""
+
+    items: list[Value]
+
+
+@dataclass(eq=False)
+class Table(Value):
+    """A dictionary; ``open`` if it may hold more than is known.
+
+    ``settings`` is where a configuration object (EasyDict and the like) was made: what stands in it is for people to
+    change, so its plain values decide nothing.
+    """
+
+    names: Names = field(default_factory=dict)
+    open: bool = False
+    settings: Place | None = None
+
+    @property
+    def key(self) -> Key:
+        return ("table", self.settings) if self.settings else ("value", id(self))
+
+
+@dataclass(eq=False)
+class Method(Value):
+    """A method of something that is no object of the program: a pipeline, a list, what another library returned."""
+
+    owner: Value
+    name: str
+
+    @property
+    def key(self) -> Key:
+        return ("attribute", self.owner.key, self.name)
+
+
+@dataclass(eq=False)
+class Partial(Value):
+    """``functools.partial(function, ...)``."""
+
+    function: Value
+    arguments: tuple[Value, ...]
+    keywords: tuple[tuple[str, Value], ...]
+
+
+@dataclass(frozen=True)
+class Either(Value):
+    """One of several values: branches of the program disagree."""
+
+    options: tuple[Value, ...]
+
+    @property
+    def key(self) -> Key:
+        return ("either", tuple(option.key for option in self.options))
+
+
+NONE = Constant(None)
+_MOST_OPTIONS = 8
+
+
+def options(value: Value) -> tuple[Value, ...]:
+    """Return the values that ``value`` may be."""
+    return value.options if isinstance(value, Either) else (value,)
+
+
+def join(values: Iterable[Value]) -> Value:
+    """Return the value that is one of ``values``."""
+    found: dict[Key, Value] = {}
+    for value in values:
+        for option in options(value):
+            found.setdefault(option.key, option)
+    if not found:
+        return NONE
+    if len(found) == 1:
+        return next(iter(found.values()))
+    if len(found) > _MOST_OPTIONS:
+        return derived(("one of", tuple(found)), *found.values())
+    return Either(tuple(found.values()))
+
+
+def derived(key: Key, *sources: Value) -> Symbol:
+    """Return the unknown value ``key`` that was computed from ``sources``."""
+    data: frozenset[int] = frozenset()
+    parallel = local = False
+    for source in sources:
+        more, also, too = parts(source)
+        data, parallel, local = data | more, parallel or also, local or too
+    return Symbol(key, data, parallel, local)
+
+
+def parts(value: Value, depth: int = 3) -> tuple[frozenset[int], bool, bool]:
+    """Return the data sets that ``value`` holds, whether it holds a rank or number of ranks, and whether a device id."""
+    if isinstance(value, Parallel):
+        return frozenset(), value is not DEVICE_ID, value is DEVICE_ID
+    if isinstance(value, Symbol):
+        return value.data, value.parallel, value.local
+    if isinstance(value, Pipeline):
+        return value.data, False, False
+    if depth == 0:
+        return frozenset(), False, False
+    if isinstance(value, Either):
+        depth += 1
+    data: frozenset[int] = frozenset()
+    parallel = local = False
+    for item in _held(value):
+        more, also, too = parts(item, depth - 1)
+        data, parallel, local = data | more, parallel or also, local or too
+    return data, parallel, local
+
+
+def _held(value: Value) -> Iterable[Value]:
+    if isinstance(value, Either):
+        return value.options
+    if isinstance(value, Sequence):
+        return value.items
+    if isinstance(value, (Table, Object)):
+        return list(value.names.values())
+    if isinstance(value, Method):
+        return (value.owner,)
+    if isinstance(value, (Made, Partial)):
+        return (*value.arguments, *(part for _, part in value.keywords))
+    return ()
