@@ -227,15 +227,19 @@ def _check_site(module: Module, operator: GradientOperator, site: Site) -> None:
 def _check_status(module: Module, site: Site) -> None:
     if site.function is None:
         return
+    found = []
     for call in find(site.function, cst.Call):
         name = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
         operator = (operator_called(module, site.owner, call) or "").rpartition(".")[2]
-        if name in _STATUS_METHODS or operator in _STATUS:
-            raise Manual(
-                f"the overflow status is cleared in row {module.start(call).row}, between forward pass and gradient: "
-                "with one forward pass it would be cleared too late. Let nn.TrainOneStepWithLossScaleCell or "
-                "mindspore.amp.all_finite(grads) find the overflow, then rewrite"
-            )
+        if (name in _STATUS_METHODS or operator in _STATUS) and module.start(call) < module.start(site.call):
+            # The clearing itself is what to point at, not the allocation before it.
+            found.append(("Clear" not in operator and name not in _STATUS_METHODS, module.start(call), call))
+    for _, _, call in sorted(found, key=lambda item: item[:2])[:1]:
+        raise Manual(
+            f"the overflow status is cleared in row {module.start(call).row}, between forward pass and gradient: "
+            "with one forward pass it would be cleared too late. Let nn.TrainOneStepWithLossScaleCell or "
+            "mindspore.amp.all_finite(grads) find the overflow, then rewrite"
+        )
 
 
 def _check_accumulation(module: Module, site: Site) -> None:
@@ -263,6 +267,13 @@ def _check_twins(module: Module, site: Site) -> None:
                 continue
             for call in application.invocations:
                 weight = sensitivity(operator, call)
+                if (
+                    weight is not None
+                    and site.sensitivity is not None
+                    and normal(module, weight) != normal(module, site.sensitivity)
+                ):
+                    # Weighed differently: two losses, in effect.
+                    continue
                 others = [normal(module, argument) for argument in call.args if argument is not weight]
                 if (
                     module.enclosing(call, cst.FunctionDef) is site.function

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import tokenize
+from collections.abc import Iterable
 
 import libcst as cst
 
@@ -39,7 +40,7 @@ def _comments(text: str) -> list[str]:
         tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
     except (tokenize.TokenError, IndentationError):
         return []
-    return [token.string for token in tokens if token.type == tokenize.COMMENT]
+    return [token.string for token in tokens if token.type == tokenize.COMMENT and token.string.strip("# ")]
 
 
 def comments_above(module: Module, statement: cst.CSTNode) -> list[str]:
@@ -52,13 +53,32 @@ def comments_above(module: Module, statement: cst.CSTNode) -> list[str]:
     return found
 
 
-def remove(module: Module, statement: cst.CSTNode, *, with_comments: bool = True) -> Edit:
-    """Return the edit that takes ``statement`` out with its lines and a blank line left over.
+def remove_all(module: Module, statements: Iterable[tuple[cst.CSTNode, bool]]) -> list[Edit]:
+    """Return the edits that take ``statements`` out (see ``remove``); those that stand together go together.
 
-    The comments above it go too, unless ``with_comments`` is false: then they come to stand above what follows.
+    With each comes whether the comments above it go too.
     """
-    first = module.start(statement).row - (len(comments_above(module, statement)) if with_comments else 0)
-    last = module.end(statement).row
+    runs: list[list[tuple[int, int]]] = []
+    for statement, with_comments in sorted(statements, key=lambda item: module.start(item[0])):
+        rows = _rows(module, statement, with_comments)
+        if runs and runs[-1][-1][1] + 1 == rows[0]:
+            runs[-1].append(rows)
+        else:
+            runs.append([rows])
+    return [_remove_rows(module, run[0][0], run[-1][1]) for run in runs]
+
+
+def remove(module: Module, statement: cst.CSTNode) -> Edit:
+    """Return the edit that takes ``statement`` out with its lines, the comments above it and a blank line left over."""
+    return _remove_rows(module, *_rows(module, statement, True))
+
+
+def _rows(module: Module, statement: cst.CSTNode, with_comments: bool) -> tuple[int, int]:
+    above = len(comments_above(module, statement)) if with_comments else 0
+    return module.start(statement).row - above, module.end(statement).row
+
+
+def _remove_rows(module: Module, first: int, last: int) -> Edit:
 
     def blank(row: int) -> bool:
         return row < 1 or (row <= len(module.lines) and not module.lines[row - 1].strip())

@@ -257,14 +257,23 @@ class Program:
     def mode(self, path: Path) -> str:
         """Return the mode that the code of ``path`` runs in: ``graph``, ``pynative`` or ``unknown``.
 
-        It is read off the ``set_context(mode=...)`` calls of the files that use ``path``. MindSpore 2 starts in PyNative
-        mode, so a program that never sets one is ``pynative``.
+        It is read off the ``set_context(mode=...)`` calls of everything that the scripts load which use ``path``. MindSpore
+        2 starts in PyNative mode, so a script that never sets one is ``pynative``; scripts that differ make it ``unknown``.
         """
-        written = [mode for user in self.users(path) for mode in self.facts(user).modes]
-        names = {mode.rpartition(".")[2] for mode in written}
-        if not names or names <= {"PYNATIVE_MODE", "1"}:
+        users = self.users(path)
+        scripts = [user for user in users if self.is_script(user)] or sorted(users)
+        modes = {self._mode_of_script(script) for script in scripts}
+        return modes.pop() if len(modes) == 1 else "unknown"
+
+    def _mode_of_script(self, script: Path) -> str:
+        written = {mode.rpartition(".")[2] for file in self.reachable(script) for mode in self.facts(file).modes}
+        if written <= {"PYNATIVE_MODE", "1"}:
             return "pynative"
-        return "graph" if names <= {"GRAPH_MODE", "0"} else "unknown"
+        return "graph" if written <= {"GRAPH_MODE", "0"} else "unknown"
+
+    def is_script(self, path: Path) -> bool:
+        """Tell whether a person starts ``path``: nothing imports it, or it has a ``__main__`` guard."""
+        return not self.importers(path) or "__name__" in self.facts(path).uses
 
     def neighbourhood(self, path: Path) -> set[Path]:
         """Return every project file that can run together with ``path``: all its users and all that those import."""
@@ -275,8 +284,10 @@ class Program:
         for target in self.facts(path).all_imports():
             parts = target.split(".")
             own = any(self.module(path, ".".join(parts[: index + 1])) for index in range(len(parts)))
-            if parts[0] and parts[0] not in sys.stdlib_module_names and not own:
-                yield parts[0]
+            if not parts[0]:
+                own = any(self.module(path, candidate) for candidate in (target, _split(target)[0]))
+            if not own and parts[0] not in sys.stdlib_module_names:
+                yield parts[0] or target
 
 
 def _split(target: str) -> tuple[str, str]:

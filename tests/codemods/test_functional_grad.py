@@ -474,6 +474,7 @@ def test_what_is_left_to_a_person_says_why(name: str, tmp_path: Path) -> None:
 
 
 WITHOUT_SET_GRAD = step(BY_LIST.replace("    self.network.set_grad()\n", ""), CLASSIC)
+BUILDS = "from nets import net\nfrom step import Step\n\nstep = Step(net(), None)\n"
 LAYERS = "from mindspore import nn\n\n\ndef net():\n    return nn.SequentialCell(nn.Dense(2, 2), nn.{})\n"
 
 
@@ -491,7 +492,7 @@ LAYERS = "from mindspore import nn\n\n\ndef net():\n    return nn.SequentialCell
 def test_two_forward_passes_that_show_make_it_unsafe(train: str, layer: str, safe: bool, tmp_path: Path) -> None:
     # Without set_grad() PyNative mode runs both passes; graph mode merges them; only a layer with statistics or random
     # numbers shows the second (shared/verifier.md A3).
-    others = {"train.py": f"{train}from nets import net\nfrom step import Step\n", "nets.py": LAYERS.format(layer)}
+    others = {"train.py": f"{train}{BUILDS}", "nets.py": LAYERS.format(layer)}
     found = rewrite(tmp_path, WITHOUT_SET_GRAD, others=others)
     assert found.changed is safe
     if not safe:
@@ -500,9 +501,151 @@ def test_two_forward_passes_that_show_make_it_unsafe(train: str, layer: str, saf
 
 
 def test_set_grad_false_is_no_set_grad(tmp_path: Path) -> None:
-    others = {"train.py": "from nets import net\nfrom step import Step\n", "nets.py": LAYERS.format("BatchNorm1d(2)")}
+    others = {"train.py": BUILDS, "nets.py": LAYERS.format("BatchNorm1d(2)")}
     text = step(BY_LIST.replace("set_grad()", "set_grad(False)"), CLASSIC)
     assert not rewrite(tmp_path, text, others=others).changed
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        {},
+        {"train.py": "from step import Step\nfrom .nets import net\n\nstep = Step(net(), None)\n"},
+        {"train.py": "from mindcv import resnet\nfrom step import Step\n\nstep = Step(resnet(), None)\n"},
+    ],
+    ids=["nothing builds the step", "a module that is not there", "a package that is not read"],
+)
+def test_a_network_that_is_not_seen_may_show_a_second_forward_pass(others: dict[str, str], tmp_path: Path) -> None:
+    found = rewrite(tmp_path, WITHOUT_SET_GRAD, others=others)
+    assert [finding.fix.applicability.value for finding in found.left if finding.fix] == ["unsafe"]
+
+
+def test_the_mode_is_what_the_training_script_loads_not_what_another_script_sets(tmp_path: Path) -> None:
+    # train.py sets no mode: PyNative. That export.py sets graph mode says nothing about training.
+    others = {
+        "train.py": BUILDS,
+        "nets.py": LAYERS.format("BatchNorm1d(2)"),
+        "export.py": f"import mindspore as ms\nms.set_context(mode=ms.GRAPH_MODE)\n{BUILDS}",
+    }
+    assert not rewrite(tmp_path, WITHOUT_SET_GRAD, others=others).changed
+    others["settings.py"] = "import mindspore as ms\n\n\ndef prepare():\n    ms.set_context(mode=ms.GRAPH_MODE)\n"
+    others["train.py"] = f"from settings import prepare\nprepare()\n{BUILDS}"
+    assert rewrite(tmp_path, WITHOUT_SET_GRAD, others=others).changed
+
+
+def test_no_gradient_function_is_compiled_at_each_step(tmp_path: Path) -> None:
+    text = HEAD + dedent(
+        """
+        ms.set_context(mode=ms.{})
+        gradient = ops.GradOperation(get_by_list=True)
+
+
+        def train_step(network, optimizer, x):
+            grads = gradient(network, optimizer.parameters)(x)
+            optimizer(grads)
+        """
+    )
+    assert "ms.grad(network, None, optimizer.parameters)(x)" in rewrite(tmp_path, text.format("PYNATIVE_MODE")).text
+    found = rewrite(tmp_path, text.format("GRAPH_MODE"))
+    assert not found.changed
+    assert "compiled anew each time" in (found.left[0].fix.message if found.left[0].fix else "")
+
+
+def test_one_operator_for_two_networks_is_replaced_where_it_is_applied(tmp_path: Path) -> None:
+    text = step(
+        BY_LIST,
+        """
+        loss_d = self.netd(x)
+        grads_d = self.grad(self.netd, self.weights_d)(x)
+        loss_g = self.netg(y)
+        grads_g = self.grad(self.netg, self.weights_g)(y)
+        return loss_d, loss_g, grads_d, grads_g
+        """,
+    )
+    found = rewrite(tmp_path, text)
+    assert "grads_d = ms.grad(self.netd, None, self.weights_d)(x)" in found.text
+    assert "grads_g = ms.grad(self.netg, None, self.weights_g)(y)" in found.text
+    assert "one operator serves several networks" in (found.applied[0].fix.message if found.applied[0].fix else "")
+
+
+def test_outputs_weighed_in_different_ways_are_no_twins(tmp_path: Path) -> None:
+    text = step(
+        KEPT + "    self.grad = ops.GradOperation(get_by_list=True, sens_param=True)",
+        """
+        first = self.grad(self.network, self.weights)(x, (self.one, self.zero))
+        second = self.grad(self.network, self.weights)(x, (self.zero, self.one))
+        return first, second
+        """,
+    )
+    assert "second = self.grad(x, (self.zero, self.one))" in rewrite(tmp_path, text).text
+
+
+def test_an_overflow_status_cleared_after_the_gradient_does_not_matter(tmp_path: Path) -> None:
+    text = step(
+        KEPT + "    self.clear = ops.NPUClearFloatStatus()\n    self.grad = ops.GradOperation(get_by_list=True)",
+        """
+        loss = self.network(x, y)
+        grads = self.grad(self.network, self.weights)(x, y)
+        return ops.depend(loss, self.optimizer(grads), self.clear(loss))
+        """,
+    )
+    assert "loss, grads = self.value_and_grad(x, y)" in rewrite(tmp_path, text).text
+
+
+def test_no_blank_line_opens_a_block_and_bodies_indent_as_their_class_does(tmp_path: Path) -> None:
+    text = dedent(
+        """\
+        import mindspore as ms
+        from mindspore import nn, ops
+
+
+        def helper():
+            return ops
+
+
+        class Step(nn.TrainOneStepCell):
+          def __init__(self, network, optimizer, sens):
+            super().__init__(network, optimizer, sens)
+            self.own = ops.GradOperation(get_by_list=True, sens_param=True)  #
+
+          def construct(self, x):
+            weights = self.weights
+            loss = self.network(x)  #
+
+            scale = self.sens + 0
+            sens = ops.ones_like(loss) * self.sens
+            grads = self.own(self.network, weights)(x, sens)
+            return ops.depend(loss * scale, self.optimizer(grads))
+        """
+    )
+    assert rewrite(tmp_path, text).text == dedent(
+        """\
+        import mindspore as ms
+        from mindspore import nn, ops
+
+
+        def helper():
+            return ops
+
+
+        class Step(nn.TrainOneStepCell):
+          def __init__(self, network, optimizer, sens):
+            super().__init__(network, optimizer, sens)
+
+            def scaled_loss(x):
+              loss = self.network(x)
+              return loss * self.sens, loss
+
+            self.value_and_grad = ms.value_and_grad(scaled_loss, None, self.weights,
+                                                    has_aux=True)  #
+
+          def construct(self, x):
+            (_, loss), grads = self.value_and_grad(x)  #
+
+            scale = self.sens + 0
+            return ops.depend(loss * scale, self.optimizer(grads))
+        """
+    )
 
 
 def test_a_subclass_in_another_file_that_needs_the_operator_keeps_it(tmp_path: Path) -> None:
