@@ -7,10 +7,11 @@ at module level, written ``/path/of/file.py:``. Functions handed on as values co
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import TypeVar
 
 import networkx as nx
 
@@ -19,6 +20,7 @@ from mslint.program.project import Program
 from mslint.source.text import Unreadable, read
 
 MODULE = ""
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
@@ -177,10 +179,17 @@ class CallGraph:
         self.functions: dict[str, Function] = {}
         for path in files:
             self.functions.update((function.node, function) for function in read_functions(path))
+        self._remembered: dict[object, object] = {}
         self.graph = nx.MultiDiGraph()
         self.graph.add_nodes_from(self.functions)
         for function in self.functions.values():
             self._link(function)
+
+    def remember(self, key: object, compute: Callable[[], Answer]) -> Answer:
+        """Return the answer to the question ``key`` about this program, computed once."""
+        if key not in self._remembered:
+            self._remembered[key] = compute()
+        return self._remembered[key]  # type: ignore[return-value]
 
     def _link(self, function: Function) -> None:
         for call in function.calls:

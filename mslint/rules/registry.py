@@ -42,6 +42,13 @@ BUILT_IN = (
         "mslint.rules.autodiff.whole_network_grad:WholeNetworkGrad",
         (b"GradOperation", b"TrainOneStep", b"self.grad"),
     ),
+    BuiltIn("MS302", "rank-blind-seed", "mslint.rules.data.rank_blind_seed:RankBlindSeed", (b"seed(",)),
+    BuiltIn(
+        "MS303",
+        "rank-dependent-shuffle",
+        "mslint.rules.data.rank_dependent_shuffle:RankDependentShuffle",
+        (b"seed(",),
+    ),
 )
 
 

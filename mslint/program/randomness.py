@@ -1,0 +1,245 @@
+"""Random streams of a program: which calls seed them, which draw from them, and what the draws are for."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from pathlib import Path
+
+from mslint.program.calls import CallGraph, CallSite, Function
+from mslint.program.dependence import values_of
+from mslint.program.facts import dotted
+
+# `mindspore.common.seed.set_seed`, resolved step by step, loses its `common`.
+_FRAMEWORK_SEED = re.compile(r"^mindspore\.(seed\.)?set_seed$")
+_DATA_SEED = re.compile(r"^mindspore\.dataset\.(\w+\.)*set_seed$")
+_NUMPY_DRAW = re.compile(
+    r"^numpy\.random\.(?!(seed|get_state|set_state|RandomState|default_rng|Generator|SeedSequence|MT19937|PCG64|mtrand)$)"
+    r"[a-z_]+$"
+)
+_PYTHON_DRAW = re.compile(r"^random\.(?!(seed|getstate|setstate)$)[a-z]+$")
+_ORDER = re.compile(r"\.(shuffle|permutation|permuted|choice|choices|sample)$")
+_CELL = "mindspore.nn.Cell"
+_INITIALIZER = "mindspore.common.initializer.Initializer"
+_PIPELINE_STEPS = ("map", "batch", "padded_batch", "GeneratorDataset", "apply", "filter")
+_ITERATORS = ("create_dict_iterator", "create_tuple_iterator")
+_ITEM_METHODS = ("__getitem__", "__next__", "__iter__", "__call__")
+_WEIGHTS = re.compile(
+    r"^mindspore\.(Parameter|ParameterTuple|common\.initializer\.\w+|nn\.Embedding|nn\.probability\..*)$"
+)
+
+
+class Stream(Enum):
+    """A global source of random numbers."""
+
+    FRAMEWORK = "mindspore"
+    DATA = "mindspore.dataset"
+    NUMPY = "numpy.random"
+    PYTHON = "random"
+
+
+def seeded_by(name: str) -> frozenset[Stream]:
+    """Return the streams that the function ``name`` seeds (measured on MindSpore 2.10.0); none if it seeds none."""
+    if _FRAMEWORK_SEED.match(name):
+        return frozenset(Stream)
+    if _DATA_SEED.match(name):
+        return frozenset(Stream) - {Stream.FRAMEWORK}
+    if name in ("numpy.random.seed", "random.seed"):
+        return frozenset({Stream(name.removesuffix(".seed"))})
+    return frozenset()
+
+
+class Purpose(Enum):
+    """What a drawn number decides."""
+
+    SAMPLE = "a sample"
+    """Augmentation, noise, negative samples: drawn anew for each sample or step."""
+    WEIGHTS = "initial weights"
+    ORDER = "an order or a split"
+    OTHER = "something else"
+
+
+@dataclass(frozen=True)
+class Seed:
+    """One call that seeds: what it is called with, and the streams that it starts anew."""
+
+    call: CallSite
+    name: str
+    streams: frozenset[Stream]
+
+    @property
+    def node(self) -> str:
+        """The function that seeds, as a node of the call graph."""
+        return f"{self.call.path}:{self.call.function}"
+
+    @property
+    def argument(self) -> str | None:
+        """The text of the seed; None if there is none, as in ``numpy.random.seed()``."""
+        return self.call.arguments[0] if self.call.arguments else self.call.keyword("seed")
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One call that takes numbers from a global stream."""
+
+    path: Path
+    function: str
+    row: int
+    text: str
+    stream: Stream
+    purpose: Purpose
+
+    @property
+    def node(self) -> str:
+        """The function that draws, as a node of the call graph."""
+        return f"{self.path}:{self.function}"
+
+
+class Randomness:
+    """All seeds and draws of the program of ``graph``."""
+
+    def __init__(self, graph: CallGraph) -> None:
+        self.graph = graph
+        self.values = values_of(graph)
+        self._bases: dict[str, tuple[str, ...]] = {}
+        self.seeds: list[Seed] = []
+        self.draws: list[Draw] = []
+        for function in graph.functions.values():
+            for call in function.calls:
+                name = call.callee.rpartition(".")[2]
+                if "seed" in name:
+                    self.seeds.extend(self._seed(call))
+            self.draws.extend(self._draws(function))
+
+    def _seed(self, call: CallSite) -> Iterator[Seed]:
+        name = self.values.resolve(call.path, call.callee)
+        streams = seeded_by(name)
+        if streams:
+            yield Seed(call, name, streams)
+
+    def _draws(self, function: Function) -> Iterator[Draw]:
+        read = [(call.callee, call.row) for call in function.calls] + list(function.mentions)
+        for written, row in read:
+            if "random" not in written and not self._from_random(function.path, written):
+                continue
+            name = self.values.resolve(function.path, written)
+            stream = Stream.NUMPY if _NUMPY_DRAW.match(name) else Stream.PYTHON if _PYTHON_DRAW.match(name) else None
+            if stream is not None:
+                yield Draw(function.path, function.name, row, written, stream, self._purpose(function, row, name))
+
+    def _from_random(self, path: Path, written: str) -> bool:
+        facts = self.graph.program.facts(path)
+        head = written.partition(".")[0]
+        target = facts.imports.get(head) or facts.nested_imports.get(head) or ""
+        return target.startswith(("random", "numpy.random"))
+
+    def _purpose(self, function: Function, row: int, name: str) -> Purpose:
+        in_order = _ORDER.search(name) is not None
+        if function.node in self.item_functions:
+            whole_epoch = in_order and function.name.endswith("__iter__")
+            return Purpose.ORDER if whole_epoch else Purpose.SAMPLE
+        if function.node in self.weight_functions:
+            return Purpose.WEIGHTS
+        if self._at_each_step(function, row):
+            return Purpose.SAMPLE
+        return Purpose.ORDER if in_order else Purpose.OTHER
+
+    @cached_property
+    def item_functions(self) -> set[str]:
+        """What runs for each sample: items of data sets, transforms, functions given to pipelines, and what these call."""
+        starts: set[str] = set()
+        for node, function in self.graph.functions.items():
+            owner, _, method = node.rpartition(".")
+            if method in _ITEM_METHODS and not self._descends(owner, _CELL):
+                starts.add(node)
+            for call in function.calls:
+                if call.callee.rpartition(".")[2] in _PIPELINE_STEPS:
+                    starts.update(self._handed_on(call))
+        return self._reached(starts)
+
+    @cached_property
+    def weight_functions(self) -> set[str]:
+        """What computes initial weights: constructors of Cells, initializers, what makes or sets parameters and is called
+        by such alone."""
+        found: set[str] = set()
+        for node, function in self.graph.functions.items():
+            owner, _, method = node.rpartition(".")
+            built = method == "__init__" and self._descends(owner, _CELL)
+            if built or self._descends(owner, _INITIALIZER) or self._makes_parameters(function):
+                found.add(node)
+        for node in self._reached(found) - found:
+            callers = {f"{call.path}:{call.function}" for call in self.graph.callers(node)}
+            if callers and callers <= found | {node}:
+                found.add(node)
+        return found
+
+    def _makes_parameters(self, function: Function) -> bool:
+        return any(
+            call.callee.endswith(".set_data") or _WEIGHTS.match(self.values.resolve(function.path, call.callee))
+            for call in function.calls
+        )
+
+    def _descends(self, owner: str, base: str) -> bool:
+        return ".py:" in owner and base in self._lineages(owner)
+
+    def _lineages(self, owner: str) -> tuple[str, ...]:
+        if owner not in self._bases:
+            self._bases[owner] = tuple(self.graph.program.lineage(owner))
+        return self._bases[owner]
+
+    def _handed_on(self, call: CallSite) -> Iterator[str]:
+        for text in (*call.arguments, *(value for _, value in call.keywords)):
+            for node in ast.walk(_expression(text)):
+                name = dotted(node) if isinstance(node, (ast.Name, ast.Attribute)) else None
+                if name:
+                    yield from self.graph.targets(CallSite(call.path, call.function, call.row, name, (), (), ()))
+
+    def _reached(self, starts: set[str]) -> set[str]:
+        graph = self.graph.graph
+        found, queue = set(starts), list(starts)
+        while queue:
+            for node in graph.successors(queue.pop()):
+                if node not in found:
+                    found.add(node)
+                    queue.append(node)
+        return found
+
+    def _at_each_step(self, function: Function, row: int) -> bool:
+        """Tell whether ``row`` stands in a loop over batches, or in a generator of them."""
+        file = self.values.file(function.path)
+        definition = file.functions.get(function.name)
+        body = definition.body if definition is not None else [] if function.name else file.body
+        for node in _own_nodes(body):
+            if isinstance(node, ast.Yield):
+                return True
+            if isinstance(node, ast.For) and node.lineno <= row <= (node.end_lineno or 0):
+                calls = (item for item in ast.walk(node.iter) if isinstance(item, ast.Attribute))
+                if any(item.attr in _ITERATORS for item in calls):
+                    return True
+        return False
+
+
+def _own_nodes(body: list[ast.stmt]) -> Iterator[ast.AST]:
+    """Yield what stands in ``body``, functions and classes defined there apart."""
+    stack: list[ast.AST] = list(body)
+    while stack:
+        node = stack.pop()
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node
+            stack.extend(ast.iter_child_nodes(node))
+
+
+def _expression(text: str) -> ast.AST:
+    try:
+        return ast.parse(text.lstrip("*"), mode="eval")
+    except SyntaxError:
+        return ast.Module([], [])
+
+
+def randomness_of(graph: CallGraph) -> Randomness:
+    """Return the seeds and draws of the program of ``graph``."""
+    return graph.remember(Randomness, lambda: Randomness(graph))

@@ -1,0 +1,538 @@
+"""MS302."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import libcst as cst
+
+from mslint.findings import Finding, Position, Related, Severity
+from mslint.program.calls import CallGraph, CallSite
+from mslint.program.dependence import Source, values_of
+from mslint.program.parallel_runs import ParallelRun, parallel_runs
+from mslint.program.randomness import Draw, Purpose, Seed, Stream, randomness_of
+from mslint.rules.base import Rule
+from mslint.semantics.module import Module, find
+from mslint.source.text import shown
+
+
+class RankBlindSeed(Rule):
+    """Every rank of a data-parallel training seeds its random numbers alike, and draws the same augmentation and noise.
+
+    What it does
+        Reports seeds that are the same number on every rank, in code that a distributed training runs: ``mindspore.set_seed``
+        as info, ``numpy.random.seed`` and ``random.seed`` as a warning where the program draws from that stream for each
+        sample (in a data set's items, a transform, a function given to ``map`` or ``batch``, a loop over batches), as info
+        where nothing was seen to draw from it. The number may be written there, come from a configuration, or be handed on
+        by the program's own helper functions; ``rank=0`` that no caller overrides is a number like any other.
+
+        Left alone: ``dataset.config.set_seed`` (shards need it equal), seeds that only order, split or initialise (these
+        must agree between ranks, too), evaluation, preprocessing, programs without ``init()``, model parallel and
+        ``full_batch`` (there ranks share their batch), seeds from the clock, from a counter (a sampler's epoch) or from the
+        rank, and programs that offset the seed by the rank later on.
+
+    Why it matters
+        Shards make the samples of the ranks different. Equal seeds make the random numbers applied to them equal: the same
+        crop, flip, noise and Dropout mask on every rank in every step. A batch of N ranks then has the variety of one
+        rank's augmentation, and nobody is told.
+
+        The way out is not to add the rank to every seed. Equal seeds also keep initial weights equal
+        (``parameter_broadcast`` works in graph mode only) and shards disjoint (MS303).
+
+    Evidence
+        Measured on MindSpore 2.10.0, CPU, two ranks played one after the other
+        (``python fixtures/rank-blind-seed/bad.py`` and ``fixed.py``). With one seed for both ranks, ``bad.py``, 24 of 24
+        samples of rank 1 are shifted by exactly the number that the sample of rank 0 in the same place is; with the seed
+        of the data set offset by the rank after the network and the source are built, ``fixed.py``, none of 24 is. In
+        both, the initial weights of the ranks are equal and the shards disjoint and complete in each of 3 epochs.
+        The losses of the two differ, as they should: it is training that changes, not speed.
+
+    Example
+        .. code-block:: python
+
+            ms.set_seed(1)
+            np.random.seed(1)
+            init()
+            data = ds.GeneratorDataset(source, ["x"], num_shards=get_group_size(), shard_id=get_rank())
+            data = data.map(lambda x: x + np.random.randn(*x.shape))
+
+    Use instead
+        .. code-block:: python
+
+            ms.set_seed(1)                               # equal weights, equal order of samples before they are sharded
+            init()
+            network = Network()
+            data = ds.GeneratorDataset(source, ["x"], num_shards=get_group_size(), shard_id=get_rank())
+            ds.config.set_seed(1 + get_rank())           # from here on: numpy, random and the transforms of the data set
+            data = data.map(lambda x: x + np.random.randn(*x.shape))
+
+    Fix safety
+        No fix. It would be unsafe: which numbers are drawn changes on purpose, and the new seed is right only after the
+        network and the sharded source are built and before anything iterates. ``nn.Dropout`` fixes its seed when it is
+        built, so that its masks stay equal between ranks either way.
+
+    References
+        https://www.mindspore.cn/docs/en/master/api_python/mindspore/mindspore.set_seed.html,
+        https://www.mindspore.cn/docs/en/master/api_python/dataset/mindspore.dataset.config.html
+    """
+
+    code = "MS302"
+    name = "rank-blind-seed"
+    severity = Severity.WARNING
+    summary = "every rank draws the same augmentation, noise and Dropout masks"
+    triggers = (b"seed(",)
+    INVALID = (
+        # numpy and random draw the augmentation; mindspore.set_seed may.
+        """
+        import random
+        import numpy as np
+        import mindspore as ms
+        import mindspore.dataset as ds
+        from mindspore import nn
+        from mindspore.communication import init, get_rank, get_group_size
+
+        class Pictures:
+            def __init__(self, pictures):
+                self.pictures = pictures
+
+            def __len__(self):
+                return len(self.pictures)
+
+            def __getitem__(self, index):
+                return self.flip(self.pictures[index]) + random.gauss(0, 1)
+
+            def flip(self, picture):
+                return picture[:, ::-1] if np.random.rand() < 0.5 else picture
+
+        def main(pictures, net, loss):
+            ms.set_seed(1)  # <- MS302
+            init()
+            ms.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
+            np.random.seed(1)  # <- MS302
+            random.seed(1)  # <- MS302
+            data = ds.GeneratorDataset(
+                Pictures(pictures), ["x"], num_shards=get_group_size(), shard_id=get_rank()
+            ).batch(8)
+            ms.Model(net, loss, nn.SGD(net.trainable_params())).train(1, data)
+
+        if __name__ == "__main__":
+            main(load(), build(), nn.MSELoss())
+        """,
+        # Other spellings; seeded at import, from a configuration, with an own loop of steps.
+        """
+        import argparse
+        from numpy import random as rng
+        from mindspore import common, nn, ops, value_and_grad, Tensor
+        from mindspore.communication.management import init
+
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--seed", type=int, default=3)
+        args = parser.parse_args()
+        common.set_seed(args.seed)  # <- MS302
+
+        def train(net, dataset):
+            init("nccl")
+            rng.seed(args.seed)  # <- MS302
+            optimizer = nn.Adam(net.trainable_params())
+            step = value_and_grad(net, None, optimizer.parameters)
+            for batch in dataset.create_dict_iterator():
+                noise = Tensor(rng.standard_normal((8, 16)), ms.float32)
+                loss, grads = step(batch["x"], noise)
+                optimizer(grads)
+
+        train(build(args), read(args))
+        """,
+        # A helper that could take the rank and is never given it.
+        """
+        import numpy as np
+        import mindspore as ms
+        from mindspore import nn, Model
+        from mindspore.communication import init
+
+        def seed_everything(seed, rank=0):
+            ms.set_seed(seed + rank)  # <- MS302
+
+        def main(net, data):
+            seed_everything(42)
+            init()
+            Model(net, nn.MSELoss(), nn.SGD(net.trainable_params())).train(10, data)
+
+        main(build(), read())
+        """,
+        # What draws from numpy is out of sight: no more than info.
+        """
+        import numpy as np
+        import mindspore.dataset as ds
+        from mindspore import nn, Model
+        from mindspore.communication import init, get_rank, get_group_size
+
+        def main(folder, net):
+            init()
+            np.random.seed(7)  # <- MS302
+            data = ds.ImageFolderDataset(folder, num_shards=get_group_size(), shard_id=get_rank())
+            Model(net, nn.MSELoss(), nn.SGD(net.trainable_params())).train(10, data)
+
+        main("pictures", build())
+        """,
+    )
+    VALID = (
+        # The order that is meant: equal until network and source are built, then by the rank.
+        """
+        import numpy as np
+        import mindspore as ms
+        import mindspore.dataset as ds
+        from mindspore import nn
+        from mindspore.communication import init, get_rank, get_group_size
+
+        def noisy(picture):
+            return picture + np.random.randn(*picture.shape)
+
+        def main(folder):
+            ms.set_seed(1)
+            init()
+            net = build()
+            data = ds.ImageFolderDataset(folder, num_shards=get_group_size(), shard_id=get_rank())
+            ds.config.set_seed(1 + get_rank())
+            data = data.map(noisy, "image").batch(8)
+            ms.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params())).train(1, data)
+
+        main("pictures")
+        """,
+        # The data set's seed beside shards; numpy's by the rank; random's by the clock, and anew.
+        """
+        import os
+        import random
+        import time
+        import numpy as np
+        import mindspore.dataset as ds
+        from mindspore import nn, Model
+        from mindspore.communication import init, get_rank, get_group_size
+
+        ds.config.set_seed(1)
+
+        def main(folder, net):
+            init()
+            rank = int(os.getenv("RANK_ID", "0"))
+            np.random.seed(5 + rank)
+            random.seed(int(time.time()))
+            random.seed()
+            data = ds.ImageFolderDataset(folder, num_shards=get_group_size(), shard_id=get_rank())
+            Model(net, nn.MSELoss(), nn.SGD(net.trainable_params())).train(10, data)
+
+        main("pictures", build())
+        """,
+        # One device; evaluation on several; writing data.
+        """
+        import mindspore as ms
+        from mindspore import nn, Model
+
+        def main(net, data):
+            ms.set_seed(1)
+            Model(net, nn.MSELoss(), nn.SGD(net.trainable_params())).train(10, data)
+
+        main(build(), read())
+        """,
+        """
+        import numpy as np
+        import mindspore as ms
+        from mindspore import Model, nn
+        from mindspore.communication import init
+
+        def evaluate(net, data):
+            init()
+            ms.set_seed(1)
+            np.random.seed(1)
+            print(Model(net, nn.MSELoss(), metrics={"accuracy"}).eval(data))
+
+        evaluate(build(), read())
+        """,
+        """
+        import numpy as np
+        from mindspore.mindrecord import FileWriter
+
+        def write(rows, path):
+            np.random.seed(10)
+            writer = FileWriter(path, 4)
+            writer.write_raw_data([rows[i] for i in np.random.permutation(len(rows))])
+            writer.commit()
+
+        if __name__ == "__main__":
+            write(load(), "train.mindrecord")
+        """,
+        # Model parallel and full batch: the ranks share one batch, and what is drawn for it.
+        """
+        import numpy as np
+        import mindspore as ms
+        from mindspore import nn, Model
+        from mindspore.communication import init
+
+        def main(net, data):
+            ms.set_seed(1)
+            np.random.seed(1)
+            init()
+            ms.set_auto_parallel_context(parallel_mode=ms.ParallelMode.SEMI_AUTO_PARALLEL)
+            Model(net, nn.MSELoss(), nn.SGD(net.trainable_params())).train(10, data)
+
+        main(build(), read())
+        """,
+        """
+        import mindspore as ms
+        from mindspore import nn, Model
+        from mindspore.communication import init
+
+        def main(net, data):
+            ms.set_seed(1)
+            init()
+            ms.set_auto_parallel_context(parallel_mode="data_parallel", full_batch=True)
+            Model(net, nn.MSELoss(), nn.SGD(net.trainable_params())).train(10, data)
+
+        main(build(), read())
+        """,
+        # What must agree between ranks: a sampler's epoch, a split, a schedule of sizes, weights drawn by numpy.
+        """
+        import random
+        import numpy as np
+        import mindspore.dataset as ds
+        from mindspore import nn, Model, Parameter, Tensor
+        from mindspore.communication import init, get_rank, get_group_size
+
+        np.random.seed(1)
+
+        class Sampler:
+            def __init__(self, rows, rank, ranks):
+                self.rows, self.rank, self.ranks = rows, rank, ranks
+                self.epoch = 0
+
+            def __iter__(self):
+                self.epoch += 1
+                np.random.seed(self.epoch)
+                return iter(np.random.permutation(self.rows)[self.rank :: self.ranks])
+
+        class Net(nn.Cell):
+            def __init__(self, size):
+                super().__init__()
+                self.table = Parameter(Tensor(np.random.uniform(-1, 1, (size, 8)).astype(np.float32)))
+
+            def construct(self, index):
+                return self.table[index]
+
+        def split(names, seed=58):
+            random.seed(seed)
+            random.shuffle(names)
+            return names[:90], names[90:]
+
+        def sizes(steps):
+            random.seed(9)
+            return [random.choice([320, 416, 608]) for _ in range(steps)]
+
+        def main(names):
+            init()
+            net = Net(100)
+            train, _ = split(names)
+            data = ds.GeneratorDataset(train, ["x"], sampler=Sampler(90, get_rank(), get_group_size()))
+            resize(data, sizes(100))
+            Model(net, nn.MSELoss(), nn.SGD(net.trainable_params())).train(10, data)
+
+        main(read())
+        """,
+        # Seeded where there is one device only.
+        """
+        import mindspore as ms
+        from mindspore import nn, Model
+        from mindspore.communication import init
+
+        def main(net, data, distributed):
+            if distributed:
+                init()
+            else:
+                ms.set_seed(1)
+            Model(net, nn.MSELoss(), nn.SGD(net.trainable_params())).train(10, data)
+
+        main(build(), read(), True)
+        """,
+        # Never called.
+        """
+        import mindspore as ms
+        from mindspore import nn, Model
+        from mindspore.communication import init
+
+        def repeatable():
+            ms.set_seed(1)
+
+        def main(net, data):
+            init()
+            Model(net, nn.MSELoss(), nn.SGD(net.trainable_params())).train(10, data)
+
+        main(build(), read())
+        """,
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        calls = seeding_calls(module)
+        if not calls:
+            return
+        graph = module.program.call_graph(module.source.path)
+        runs = parallel_runs(graph)
+        if not runs:
+            return
+        for seed in randomness_of(graph).seeds:
+            node = calls.get(seed.call.row) if seed.call.path == module.source.path else None
+            if node is not None:
+                yield from self._check(module, graph, runs, seed, node)
+
+    def _check(
+        self, module: Module, graph: CallGraph, runs: tuple[ParallelRun, ...], seed: Seed, node: cst.Call
+    ) -> Iterator[Finding]:
+        if Stream.DATA in seed.streams and Stream.FRAMEWORK not in seed.streams:
+            return
+        for run in runs:
+            if seed.node not in run.reached or _on_one_device_only(seed.call, run.init):
+                continue
+            if not _blind(graph, run, seed) or _offset_elsewhere(graph, run, seed):
+                continue
+            if Stream.FRAMEWORK in seed.streams:
+                yield self._framework(module, run, seed, node)
+                return
+            yield from self._host(module, graph, run, seed, node)
+            return
+
+    def _framework(self, module: Module, run: ParallelRun, seed: Seed, node: cst.Call) -> Finding:
+        text = seed.argument or ""
+        return self._finding(
+            module,
+            node,
+            Severity.INFO,
+            f"every rank seeds with the same `{text}`: initial weights and the order of shards agree, as they must, but "
+            f"so do augmentation, noise and Dropout masks; keep this seed, and call `dataset.config.set_seed({text} + "
+            "get_rank())` once the network and the sharded data set are built",
+            [place_of(module, run.init.path, run.init.row, "distributed training starts here")],
+        )
+
+    def _host(
+        self, module: Module, graph: CallGraph, run: ParallelRun, seed: Seed, node: cst.Call
+    ) -> Iterator[Finding]:
+        draws = _draws_after(graph, run, seed)
+        if seed.node in randomness_of(graph).item_functions:
+            return
+        own = _own_draws(graph, seed, draws)
+        if own and all(draw.purpose is not Purpose.SAMPLE for draw in own):
+            # A split, a schedule, made data: seeded for its own sake, and to be equal on all ranks.
+            return
+        purposes = {draw.purpose for draw in draws}
+        start = place_of(module, run.init.path, run.init.row, "distributed training starts here")
+        stream = next(iter(seed.streams)).value
+        drawn = [draw for draw in draws if draw.purpose is Purpose.SAMPLE]
+        text = seed.argument or ""
+        if drawn:
+            first = drawn[0]
+            yield self._finding(
+                module,
+                node,
+                Severity.WARNING,
+                f"every rank seeds {stream} with the same `{text}`, and `{first.text}` in row {first.row} of "
+                f"{first.path.name} draws for each sample: all ranks augment their different samples with the same "
+                "numbers; add the rank to this seed, after the network is built (its initial weights must stay equal)",
+                [start, *(_drawn(module, draw) for draw in drawn[:3])],
+            )
+        elif Purpose.OTHER in purposes or not draws:
+            if not draws and _seeds_all_beside(graph, seed):
+                return
+            why = (
+                f"`{draws[0].text}` in row {draws[0].row} of {draws[0].path.name} draws from it"
+                if draws
+                else "no draw from it was seen in the program itself"
+            )
+            yield self._finding(
+                module,
+                node,
+                Severity.INFO,
+                f"every rank seeds {stream} with the same `{text}`; {why}. If augmentation or noise comes from it "
+                "(MindSpore's Python transforms do), it is equal on all ranks: then add the rank to this seed, after the "
+                "network is built",
+                [start, *(_drawn(module, draw) for draw in draws[:1])],
+            )
+
+    def _finding(
+        self, module: Module, node: cst.Call, severity: Severity, message: str, related: list[Related]
+    ) -> Finding:
+        return Finding(
+            self.code,
+            self.name,
+            severity,
+            message,
+            module.source.filename,
+            module.start(node),
+            module.end(node),
+            related=tuple(related),
+        )
+
+
+def seeding_calls(module: Module) -> dict[int, cst.Call]:
+    """Return the calls of something named ``seed`` or like it, by row."""
+    named = []
+    for call in find(module.tree, cst.Call):
+        name = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
+        if isinstance(name, cst.Name) and "seed" in name.value:
+            named.append(call)
+    return {module.start(call).row: call for call in named}
+
+
+def _on_one_device_only(seed: CallSite, init: CallSite) -> bool:
+    """Tell whether the seed stands in the branch that the start of the communication excludes."""
+    if (seed.path, seed.function) != (init.path, init.function):
+        return False
+    excluded = {(condition.test, not condition.holds) for condition in init.conditions}
+    return any((condition.test, condition.holds) in excluded for condition in seed.conditions)
+
+
+def _blind(graph: CallGraph, run: ParallelRun, seed: Seed) -> bool:
+    """Tell whether all ranks seed with the same number, once."""
+    if seed.argument is None:
+        return False
+    return not values_of(graph).dependence(seed.call.path, seed.call.function, seed.argument, run.reached)
+
+
+def _offset_elsewhere(graph: CallGraph, run: ParallelRun, seed: Seed) -> bool:
+    """Tell whether another call of the same start seeds what this one seeds on the host by the rank."""
+    wanted = seed.streams - {Stream.FRAMEWORK, Stream.DATA}
+    values = values_of(graph)
+    for other in randomness_of(graph).seeds:
+        if other is seed or other.node not in run.reached or other.argument is None or not other.streams & wanted:
+            continue
+        found = values.dependence(other.call.path, other.call.function, other.argument, run.reached)
+        if Source.RANK in found or Source.NAMED_RANK in found:
+            return True
+    return False
+
+
+def _draws_after(graph: CallGraph, run: ParallelRun, seed: Seed) -> list[Draw]:
+    """Return the draws of the run that the seed may be for; a seed at a file's import is for the draws of that file."""
+    draws = [draw for draw in randomness_of(graph).draws if draw.stream in seed.streams and draw.node in run.reached]
+    if not seed.call.function and seed.node != run.entry:
+        here = [draw for draw in draws if draw.path == seed.call.path]
+        return here or draws
+    return draws
+
+
+def _own_draws(graph: CallGraph, seed: Seed, draws: list[Draw]) -> list[Draw]:
+    """Return the draws below the seed in its own function, if what that function calls draws nothing."""
+    below = graph.reached(seed.node) - {seed.node}
+    if not seed.call.function or any(draw.node in below for draw in draws):
+        return []
+    return [draw for draw in draws if draw.node == seed.node and draw.row > seed.call.row]
+
+
+def _seeds_all_beside(graph: CallGraph, seed: Seed) -> bool:
+    """Tell whether ``mindspore.set_seed``, which is reported itself, stands in the same function."""
+    return any(other.node == seed.node and Stream.FRAMEWORK in other.streams for other in randomness_of(graph).seeds)
+
+
+def place_of(module: Module, path: Path, row: int, message: str) -> Related:
+    """Return a row of any file of the program as a place that a conclusion rests on."""
+    filename = module.source.filename if path == module.source.path else shown(path)
+    return Related(filename, Position(row, 1), Position(row, 1), message)
+
+
+def _drawn(module: Module, draw: Draw) -> Related:
+    return place_of(module, draw.path, draw.row, f"`{draw.text}` draws here")
