@@ -7,6 +7,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from importlib import import_module
+from inspect import cleandoc
 from pathlib import Path
 from typing import TextIO
 
@@ -15,9 +16,10 @@ from mslint.commands.proposals import examine
 from mslint.commands.work import Work, add_paths, add_selection, prepare
 from mslint.console import UsageError, error, has_colour
 from mslint.findings import Finding
+from mslint.rules.registry import all_rules, load
 from mslint.source.text import shown
 
-FORMATS = ("full", "concise", "json")
+FORMATS = ("full", "concise", "json", "sarif")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -66,6 +68,12 @@ def _check(work: Work, stdin_filename: str) -> tuple[list[Finding], dict[str, st
     return findings, texts, complete
 
 
+def _documentation(codes: set[str]) -> dict[str, tuple[str, str]]:
+    """Return summary and full text of the rules with ``codes``."""
+    rules = [load(rule) for rule in all_rules() if rule.code in codes]
+    return {rule.code: (rule.summary, cleandoc(rule.__doc__ or rule.summary)) for rule in rules}
+
+
 def _output(file: Path | None) -> nullcontext[TextIO] | TextIO:
     if file is None:
         return nullcontext(sys.stdout)
@@ -82,6 +90,10 @@ def _report(
         from mslint.report import statistics
 
         return statistics.render(findings, options.output_format)
+    if options.output_format == "sarif":
+        from mslint.report import sarif
+
+        return sarif.render(findings, _documentation({finding.code for finding in findings}))
     report = import_module(f"mslint.report.{options.output_format}")
     rendered: str = report.render(findings, texts, colour)
     if options.output_format == "json":

@@ -1,0 +1,90 @@
+"""Findings for code hosts: SARIF 2.1.0 (https://docs.oasis-open.org/sarif/sarif/v2.1.0/)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from urllib.parse import quote
+
+from mslint.findings import Edit, Finding, Fix, Position, Severity
+
+_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+
+
+def render(findings: Sequence[Finding], documentation: Mapping[str, tuple[str, str]]) -> str:
+    """Return the findings as one SARIF run; columns count characters, as in every other format.
+
+    ``documentation`` holds, by code, each rule's summary and its full text.
+    """
+    run = {
+        "tool": {
+            "driver": {"name": "mslint", "semanticVersion": version("mslint"), "rules": _rules(findings, documentation)}
+        },
+        "columnKind": "unicodeCodePoints",
+        "results": [_result(finding) for finding in findings],
+    }
+    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False) + "\n"
+
+
+def _rules(findings: Sequence[Finding], documentation: Mapping[str, tuple[str, str]]) -> list[dict[str, object]]:
+    """Return the descriptors of the rules that the results name."""
+    described: dict[str, dict[str, object]] = {}
+    for finding in findings:
+        descriptor: dict[str, object] = {"id": finding.code, "name": finding.name}
+        if finding.code in documentation:
+            summary, text = documentation[finding.code]
+            descriptor |= {"shortDescription": {"text": summary}, "help": {"text": text}}
+        described[finding.code] = descriptor
+    return [described[code] for code in sorted(described)]
+
+
+def _result(finding: Finding) -> dict[str, object]:
+    result: dict[str, object] = {
+        "ruleId": finding.code,
+        "level": _LEVELS[finding.severity],
+        "message": {"text": finding.message},
+        "locations": [_location(finding.filename, finding.start, finding.end)],
+    }
+    if finding.related:
+        result["relatedLocations"] = [
+            {**_location(item.filename, item.start, item.end), "id": number, "message": {"text": item.message}}
+            for number, item in enumerate(finding.related)
+        ]
+    if finding.fix is not None and finding.fix.edits:
+        result["fixes"] = [_fix(finding.filename, finding.fix)]
+    return result
+
+
+def _location(filename: str, start: Position, end: Position) -> dict[str, object]:
+    return {"physicalLocation": {"artifactLocation": {"uri": _uri(filename)}, "region": _region(start, end)}}
+
+
+def _fix(filename: str, fix: Fix) -> dict[str, object]:
+    return {
+        "description": {"text": f"{fix.message} ({fix.codemod}, {fix.applicability.value})"},
+        "artifactChanges": [
+            {
+                "artifactLocation": {"uri": _uri(filename)},
+                "replacements": [_replacement(edit) for edit in fix.edits],
+            }
+        ],
+    }
+
+
+def _replacement(edit: Edit) -> dict[str, object]:
+    return {"deletedRegion": _region(edit.start, edit.end), "insertedContent": {"text": edit.content}}
+
+
+def _region(start: Position, end: Position) -> dict[str, int]:
+    return {
+        "startLine": start.row,
+        "startColumn": start.column,
+        "endLine": end.row,
+        "endColumn": end.column,
+    }
+
+
+def _uri(filename: str) -> str:
+    return quote(filename.replace("\\", "/"))
