@@ -72,6 +72,8 @@ def run(options: Namespace) -> int:
             )
         else:
             reason = f"{', '.join(options.codemod)} changes nothing here, there is nothing to verify"
+            if not options.unsafe_fixes:
+                reason += " (--unsafe-fixes may change more; `mslint fix --diff` says what is left, and why)"
             verification = Verification(str(script.resolve()), Verdict.EQUIVALENT, reason)
         report = _render(replace(verification, codemods=tuple(options.codemod)), options.output_format)
         if options.output_file is not None:
