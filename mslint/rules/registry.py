@@ -42,6 +42,18 @@ BUILT_IN = (
         "mslint.rules.autodiff.whole_network_grad:WholeNetworkGrad",
         (b"GradOperation", b"TrainOneStep", b"self.grad"),
     ),
+    BuiltIn(
+        "MS102",
+        "unstopped-frozen-feature",
+        "mslint.rules.autodiff.unstopped_frozen_feature:UnstoppedFrozenFeature",
+        (b"construct", b"value_and_grad", b"GradOperation", b"grad("),
+    ),
+    BuiltIn(
+        "MS103",
+        "freeze-that-does-not",
+        "mslint.rules.autodiff.freeze_that_does_not:FreezeThatDoesNot",
+        (b"set_grad", b"set_train", b".eval("),
+    ),
     BuiltIn("MS302", "rank-blind-seed", "mslint.rules.data.rank_blind_seed:RankBlindSeed", (b"seed(",)),
     BuiltIn(
         "MS303",

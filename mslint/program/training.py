@@ -1,0 +1,291 @@
+"""How the programs that a file belongs to train it: outputs of untrained networks in losses, networks frozen in vain."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+from mslint.program.interpreter import Exhausted, Interpreter
+from mslint.program.project import Program
+from mslint.program.values import (
+    Class,
+    Feature,
+    Function,
+    Hush,
+    Place,
+    TrainingStep,
+    Value,
+    Weights,
+    WithLoss,
+    below,
+)
+from mslint.source.text import Unreadable, read
+
+_MOST_ENTRIES = 12
+_MOST_STEPS = 400_000
+_MOST_ALTERNATIVES = 3
+
+
+@dataclass(frozen=True)
+class LossInput:
+    """A ``feature`` that reaches a loss.
+
+    ``trained`` says that its network is among the weights although it is frozen, ``shared`` that the same code is used where
+    it is trained: then ``place`` is the call in the loss itself, else the call that returns nothing but the feature.
+    """
+
+    feature: Feature
+    place: Place
+    trained: bool
+    alone: bool = False
+    """Whether its own loss leaves the call closed."""
+    shared: bool = False
+
+
+@dataclass(frozen=True)
+class VainFreeze:
+    """A network that ``hush`` is meant to freeze and that the training step at ``step`` trains nevertheless.
+
+    ``loaded`` says that it got its weights from a checkpoint.
+    """
+
+    hush: Hush
+    network: str
+    loaded: bool
+    step: Place
+
+
+@dataclass
+class Training:
+    """What following some code found.
+
+    ``opened`` are the calls through which some loss has an open gradient path; ``visited`` the classes that were followed.
+    """
+
+    inputs: set[LossInput] = field(default_factory=set)
+    opened: set[Place] = field(default_factory=set)
+    visited: set[str] = field(default_factory=set)
+    vain: set[VainFreeze] = field(default_factory=set)
+    spared: set[Hush] = field(default_factory=set)
+    """Where a hushed network is left out of the weights of a step that runs it: the freeze that was meant."""
+
+    def add(self, other: Training) -> None:
+        """Take over what ``other`` found."""
+        self.inputs |= other.inputs
+        self.opened |= other.opened
+        self.visited |= other.visited
+        self.vain |= other.vain
+        self.spared |= other.spared
+
+    def close(self) -> None:
+        """Drop the inputs that must stay open for some other loss, or see them as shared with it."""
+        closed = {item for item in self.inputs if item.place not in self.opened}
+        for item in self.inputs - closed:
+            outer = item.feature.outer
+            if item.alone and outer is not None and outer != item.place:
+                closed.add(replace(item, place=outer, shared=True))
+        self.inputs = closed
+        self.vain = {item for item in self.vain if item.hush not in self.spared}
+
+    def features(self, path: Path) -> list[LossInput]:
+        """Return the calls in ``path`` whose output could be stopped, whatever the loss."""
+        by_place: dict[Place, LossInput] = {}
+        for item in sorted(self.inputs, key=lambda item: (not item.shared, item.trained, item.feature.network)):
+            if item.place.path == path:
+                by_place[item.place] = item
+        return list(by_place.values())
+
+
+def training_of(program: Program, path: Path, text: str) -> Training:
+    """Return how ``path``, whose text is ``text``, is trained by the scripts that lead to it, and by itself."""
+    return program.remember((training_of, path, hash(text)), lambda: _training_of(program, path, text))
+
+
+def _training_of(program: Program, path: Path, text: str) -> Training:
+    trees = _Trees(program, path, text)
+    result = Training()
+    for entry in _entries(program, path)[:_MOST_ENTRIES]:
+        result.add(program.remember((Training, entry, trees.version), partial(_run, program, entry, trees)))
+    result.close()
+    for found in _alone(program, path, trees, result.visited):
+        found.close()
+        result.inputs |= {item for item in found.inputs if item.place not in result.opened and not item.shared}
+    return result
+
+
+class _Trees:
+    """Syntax trees of the program's files; that of the checked file from its text, which may not be on disk yet."""
+
+    def __init__(self, program: Program, path: Path, text: str) -> None:
+        self.program = program
+        self.path = path
+        self.text = text
+        self.version = None if text == _text(path) else hash(text)
+
+    def __call__(self, path: Path) -> ast.Module | None:
+        if path == self.path and self.version is not None:
+            return self.program.remember((ast.parse, path, self.version), lambda: _parsed(self.text))
+        return self.program.remember((ast.parse, path), lambda: _parsed(_text(path)))
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return read(path).text
+    except Unreadable:
+        return None
+
+
+def _parsed(text: str | None) -> ast.Module | None:
+    try:
+        return ast.parse(text) if text is not None else None
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _entries(program: Program, path: Path) -> list[Path]:
+    """Return the scripts that lead to ``path``, those nearest to it first."""
+    found = [
+        user for user in program.users(path) if not program.importers(user) or "__name__" in program.facts(user).uses
+    ]
+    return sorted(found, key=lambda file: (len(set(file.parents) ^ set(path.parents)), file))
+
+
+def _run(program: Program, entry: Path, trees: _Trees) -> Training:
+    """Follow ``entry`` as a script, then each of its training steps."""
+    interpreter = Interpreter(program, trees, _MOST_STEPS)
+    try:
+        interpreter.run_file(entry)
+        interpreter.run_unstarted()
+    except (Exhausted, RecursionError):
+        pass
+    result = Training()
+    for steps in _by_target(interpreter.training_steps):
+        result.add(_follow(interpreter, steps[0].target, _together(steps), steps[0].place))
+    return result
+
+
+def _by_target(steps: list[TrainingStep]) -> list[list[TrainingStep]]:
+    groups: dict[tuple[int, ...], list[TrainingStep]] = {}
+    for step in steps:
+        groups.setdefault(_identity(step.target), []).append(step)
+    return list(groups.values())
+
+
+def _identity(target: Value) -> tuple[int, ...]:
+    if isinstance(target, WithLoss):
+        return (*_identity(target.network), *_identity(target.loss))
+    if isinstance(target, Function):
+        return id(target.node), id(target.this)
+    return (id(target),)
+
+
+def _together(steps: list[TrainingStep]) -> Weights:
+    """Return what all steps on one target train: a gradient path must stay open for each of them."""
+    things = tuple(dict.fromkeys(thing for step in steps for thing in step.weights.things))
+    known = all(step.weights.known for step in steps)
+    return Weights(things, known, any(step.weights.every for step in steps), steps[0].weights.place)
+
+
+def _follow(interpreter: Interpreter, target: Value, weights: Weights | None, place: Place) -> Training:
+    interpreter.opened, interpreter.visited, interpreter.called = set(), set(), set()
+    interpreter.steps_left = _MOST_STEPS
+    interpreter.choice, interpreter.alternatives = 0, 1
+    result = Training(opened=interpreter.opened, visited=interpreter.visited)
+    every = weights is not None and weights.known and weights.every
+    while interpreter.choice < min(interpreter.alternatives, _MOST_ALTERNATIVES):
+        try:
+            flow = interpreter.follow(target, weights)
+        except (Exhausted, RecursionError):
+            # What was seen so far may not be reported: a later path could open it.
+            return Training(opened=interpreter.opened, visited=interpreter.visited)
+        if flow.trained:
+            result.inputs |= {
+                LossInput(
+                    feature,
+                    feature.place,
+                    every and feature.reason.frozen,
+                    alone=feature.place not in interpreter.opened and weights is not None and weights.known,
+                )
+                for feature in flow.features
+            }
+        interpreter.choice += 1
+    if weights is not None and weights.known:
+        _judge_hushed(interpreter, weights, place, result)
+    return result
+
+
+def _judge_hushed(interpreter: Interpreter, weights: Weights, step: Place, result: Training) -> None:
+    members = {id(item): item for root in weights.things for item in below(root)}
+    trained = {key for key, item in members.items() if interpreter.trains(item)}
+    for thing in interpreter.things:
+        if not thing.hushed or id(thing) not in interpreter.called:
+            continue
+        own = {id(item) for item in below(thing)}
+        if not own & trained:
+            result.spared.update(thing.hushed)
+        elif trained - own:
+            name = thing.reference.rpartition(":")[2]
+            result.vain.update(VainFreeze(hush, name, thing.loaded, step) for hush in thing.hushed)
+
+
+def _alone(program: Program, path: Path, trees: _Trees, visited: set[str]) -> Iterator[Training]:
+    """Follow the cells of ``path`` that no script leads to, from the outermost cells that build them."""
+    followed: set[str] = set()
+    for name, facts in program.facts(path).classes.items():
+        if "construct" not in facts.methods or f"{path}:{name}" in visited:
+            continue
+        for root in _outermost(program, f"{path}:{name}"):
+            if root in followed or root in visited:
+                continue
+            followed.add(root)
+            found = _follow_class(program, root, trees)
+            if found is not None:
+                yield found
+
+
+def _outermost(program: Program, reference: str) -> list[str]:
+    """Return the cells that build the class, or build what builds it; the class itself if none does."""
+    seen, queue, found = {reference}, [reference], []
+    while queue and len(seen) < 50:
+        current = queue.pop()
+        builders = [item for item in _builders(program, current) if item not in seen]
+        if not builders and current not in found:
+            found.append(current)
+        seen.update(builders)
+        queue.extend(builders)
+    return found
+
+
+def _builders(program: Program, reference: str) -> list[str]:
+    return program.remember((_builders, reference), lambda: list(_find_builders(program, reference)))
+
+
+def _find_builders(program: Program, reference: str) -> Iterator[str]:
+    home = Path(reference.rpartition(":")[0])
+    name = reference.rpartition(":")[2]
+    for user in sorted({home, *program.importers(home)}):
+        for other, facts in program.facts(user).classes.items():
+            if f"{user}:{other}" == reference:
+                continue
+            callees = {built.callee for built in facts.built.values()}
+            if any(
+                callee.rpartition(".")[2] == name and program.dotted_in(user, callee) == reference for callee in callees
+            ):
+                yield f"{user}:{other}"
+
+
+def _follow_class(program: Program, reference: str, trees: _Trees) -> Training | None:
+    path, name = Path(reference.rpartition(":")[0]), reference.rpartition(":")[2]
+    tree = trees(path)
+    node = next((n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name), None) if tree else None
+    if node is None:
+        return None
+    interpreter = Interpreter(program, trees, _MOST_STEPS)
+    try:
+        thing = interpreter.make_alone(Class(reference, path, node))
+    except (Exhausted, RecursionError):
+        return None
+    return _follow(interpreter, thing, None, Place.of(path, node))
