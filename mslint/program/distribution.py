@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -60,7 +60,7 @@ class Run:
         return self.rehearsal.trained.get(event.number)
 
     def setting(self, name: str) -> tuple[object, ...]:
-        """Return what ``set_auto_parallel_context`` may have been given for ``name`` (a value that is not known as itself)."""
+        """Return what ``set_auto_parallel_context`` may have been given for ``name``, as plain values where known."""
         value = self.rehearsal.parallel_context.get(name)
         return () if value is None else tuple(_plain(option) for option in options(value))
 
@@ -89,7 +89,8 @@ class Distribution:
 
     def runs(self, path: Path) -> list[Run]:
         """Return every distributed run that may reach ``path``."""
-        return [run for entry in self.entries(path) for run in self._runs_of(entry) if run.init is not None]
+        entries = [entry for entry in self.entries(path) if self._may_initialise(entry)]
+        return [run for entry in entries for run in self._runs_of(entry) if run.init is not None]
 
     def all_runs(self, path: Path) -> list[Run]:
         """Return every run that may reach ``path``, those on one device too."""
@@ -100,6 +101,14 @@ class Distribution:
         users = sorted(self._program.users(path))
         found = [user for user in users if self._is_entry(user)]
         return found[:_MOST_ENTRIES]
+
+    def _may_initialise(self, entry: Path) -> bool:
+        """Tell whether any file that ``entry`` runs mentions what makes a run distributed: most scripts have none."""
+        return any(
+            use.rpartition(".")[2] in INITIALISERS
+            for file in self._program.reachable(entry)
+            for use in self._program.facts(file).uses
+        )
 
     def _is_entry(self, path: Path) -> bool:
         return "__name__" in self._program.facts(path).uses or not self._program.importers(path)

@@ -54,12 +54,20 @@ BUILT_IN = (
         "mslint.rules.autodiff.freeze_that_does_not:FreezeThatDoesNot",
         (b"set_grad", b"set_train", b".eval("),
     ),
+    BuiltIn("MS301", "unsharded-dataset", "mslint.rules.data.unsharded_dataset:UnshardedDataset", (b"Dataset",)),
     BuiltIn("MS302", "rank-blind-seed", "mslint.rules.data.rank_blind_seed:RankBlindSeed", (b"seed(",)),
     BuiltIn(
         "MS303",
         "rank-dependent-shuffle",
         "mslint.rules.data.rank_dependent_shuffle:RankDependentShuffle",
         (b"seed(",),
+    ),
+    BuiltIn("MS304", "sampler-with-shards", "mslint.rules.data.sampler_with_shards:SamplerWithShards", (b"num_shards",)),
+    BuiltIn(
+        "MS305",
+        "device-id-as-shard",
+        "mslint.rules.data.device_id_as_shard:DeviceIdAsShard",
+        (b"shard_id", b"DistributedSampler"),
     ),
 )
 

@@ -11,15 +11,17 @@ decided, so that the trace is that of one rank among several.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping, Sequence as Items
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Sequence as Items
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from mslint.program.facts import dotted
-from mslint.program.rehearsal.foreign import Foreign
 from mslint.program.project import Program
+from mslint.program.rehearsal.foreign import Foreign
 from mslint.program.rehearsal.values import (
-    DEVICE_ID,
     NONE,
     RANK_SIZE,
     Class,
@@ -44,6 +46,7 @@ from mslint.program.rehearsal.values import (
     Value,
     derived,
     join,
+    named,
     options,
     parts,
 )
@@ -77,7 +80,8 @@ class Event:
     calls: tuple[Place, ...]
     facts: tuple[tuple[Key, bool], ...]
     """The undecided tests that led there."""
-    result: Value = NONE
+    names: tuple[tuple[str, Value], ...] = ()
+    """The variables of the function that hold a rank or the number of ranks."""
 
     def argument(self, position: int, name: str) -> Value | None:
         """Return what is passed for a parameter, by position or by name; None if nothing is."""
@@ -129,6 +133,7 @@ class Rehearsal:
         self._frames: list[Frame] = []
         self._active: list[Key] = []
         self._steps = 0
+        self._generator_functions: dict[tuple[Path, int], bool] = {}
         self._foreign = Foreign(self)
         self.parallel_context = self._foreign.parallel_context
         try:
@@ -251,15 +256,13 @@ class Rehearsal:
             if alias.name == "*":
                 if home:
                     names = self.module(home).scope.names
-                    for name, value in list(names.items()):
-                        if not name.startswith("_"):
-                            self._name(name, value)
+                    for name, exported in list(names.items()):
+                        if isinstance(name, str) and not name.startswith("_"):
+                            self._name(name, exported)
                 continue
             value = self.module(home).scope.names.get(alias.name) if home and home != path else None
-            if value is None:
-                target = base + alias.name if base.endswith(".") else f"{base}.{alias.name}"
-                value = self._imported(path, target)
-            self._name(alias.asname or alias.name, value)
+            target = base + alias.name if base.endswith(".") else f"{base}.{alias.name}"
+            self._name(alias.asname or alias.name, value or self._imported(path, target))
 
     def _imported(self, path: Path, target: str) -> Value:
         own = self.program.module(path, target)
@@ -271,13 +274,13 @@ class Rehearsal:
     def _frame(self) -> Frame:
         return self._frames[-1]
 
-    def _write(self, table: dict[object, Value], name: object, value: Value) -> None:
+    def write(self, table: dict[object, Value], name: object, value: Value) -> None:
         if self._journals:
             self._journals[-1].setdefault((id(table), name), (table, table.get(name, _MISSING)))
         table[name] = value
 
     def _name(self, name: str, value: Value) -> None:
-        self._write(self._frame.scope.names, name, value)  # type: ignore[arg-type]
+        self.write(self._frame.scope.names, name, value)
 
     def _look_up(self, name: str) -> Value:
         scope: Scope | None = self._frame.scope
@@ -377,7 +380,7 @@ class Rehearsal:
         return True
 
     def _do_augmented(self, node: ast.AugAssign) -> bool:
-        before = self.value(_loaded(node.target))
+        before = self.value(node.target)
         added = self.value(node.value)
         self._assign(node.target, self._operated(node.op, before, added))
         return True
@@ -386,17 +389,17 @@ class Rehearsal:
         if isinstance(target, ast.Name):
             scope = self._frame.scope
             if target.id in scope.global_names:
-                self._write(self._modules[scope.path].scope.names, target.id, value)  # type: ignore[arg-type]
+                self.write(self._modules[scope.path].scope.names, target.id, value)
             else:
                 self._name(target.id, value)
         elif isinstance(target, ast.Attribute):
-            self._set_attribute(self.value(target.value), target.attr, value)
+            self.set_attribute(self.value(target.value), target.attr, value)
         elif isinstance(target, ast.Subscript):
             holder = self.value(target.value)
             index = self.value(target.slice)
             if isinstance(holder, Table):
                 if isinstance(index, Constant):
-                    self._write(holder.names, index.value, value)
+                    self.write(holder.names, index.value, value)
                 else:
                     holder.open = True
         elif isinstance(target, (ast.Tuple, ast.List)):
@@ -411,13 +414,13 @@ class Rehearsal:
         for option in options(value):
             fits = isinstance(option, Sequence) and len(option.items) == len(targets) and not starred
             for number, column in enumerate(columns):
-                column.append(option.items[number] if fits else self._element(option, number))  # type: ignore[attr-defined]
+                column.append(option.items[number] if fits else self.element(option, number))  # type: ignore[attr-defined]
         return [join(column) for column in columns]
 
-    def _element(self, value: Value, number: int | None = None) -> Value:
+    def element(self, value: Value, number: int | None = None) -> Value:
         """Return one of what ``value`` holds."""
         if isinstance(value, Either):
-            return join(self._element(option, number) for option in value.options)
+            return join(self.element(option, number) for option in value.options)
         if isinstance(value, Sequence) and value.items:
             return join(value.items)
         if isinstance(value, Table) and value.names and not value.open:
@@ -428,24 +431,24 @@ class Rehearsal:
 
     def _iterated(self, value: Object) -> Value:
         for name in ("__iter__", "__next__", "__getitem__"):
-            method = self._member(value, name)
+            method = self.member(value, name)
             if method is not None:
                 found = self.call(method, [derived(("index", value.key))] if name == "__getitem__" else [], {}, None)
                 if found is value:
                     continue
-                return self._element(found) if name == "__iter__" else found
+                return self.element(found) if name == "__iter__" else found
         return derived(("item", value.key), value)
 
-    def _set_attribute(self, holder: Value, name: str, value: Value) -> None:
+    def set_attribute(self, holder: Value, name: str, value: Value) -> None:
         for option in options(holder):
             if isinstance(option, (Object, Class)):
-                self._write(option.names, name, value)  # type: ignore[arg-type]
+                self.write(option.names, name, value)
             elif isinstance(option, ModuleValue):
-                self._write(option.scope.names, name, value)  # type: ignore[arg-type]
+                self.write(option.scope.names, name, value)
             elif isinstance(option, Table):
-                self._write(option.names, name, value)
+                self.write(option.names, name, value)
             elif not isinstance(option, (Constant, Parallel)):
-                self._write(self._stored, ("attribute", option.key, name), value)  # type: ignore[arg-type]
+                self.write(self._stored, ("attribute", option.key, name), value)
 
     def _do_if(self, node: ast.If) -> bool:
         test = self.value(node.test)
@@ -482,7 +485,7 @@ class Rehearsal:
             ]
             results = [result for result in results if result is not _MISSING]
             if results:
-                self._write(table, place[1], join(results))
+                self.write(table, place[1], join(results))
         if goes_on == [False, True]:
             self._assume(key, not positive)
         elif goes_on == [True, False]:
@@ -490,10 +493,8 @@ class Rehearsal:
         return any(goes_on)
 
     def _do_for(self, node: ast.For | ast.AsyncFor) -> bool:
-        self._assign(node.target, self._element(self.value(node.iter)))
-        before = len(self._frame.returned)
+        self._assign(node.target, self.element(self.value(node.iter)))
         self._optional(lambda: self._block(node.body))
-        del before
         return self._block(node.orelse)
 
     def _do_while(self, node: ast.While) -> bool:
@@ -514,14 +515,14 @@ class Rehearsal:
                 table.pop(name)
             else:
                 table[name] = before
-            self._write(table, name, after if before is _MISSING else join([after, before]))
+            self.write(table, name, after if before is _MISSING else join([after, before]))
 
     def _do_with(self, node: ast.With | ast.AsyncWith) -> bool:
         for item in node.items:
             value = self.value(item.context_expr)
             if item.optional_vars is not None:
                 if isinstance(value, Object):
-                    enter = self._member(value, "__enter__")
+                    enter = self.member(value, "__enter__")
                     value = self.call(enter, [], {}, node) if enter is not None else value
                 self._assign(item.optional_vars, value)
         return self._block(node.body)
@@ -531,7 +532,8 @@ class Rehearsal:
         if goes_on:
             goes_on = self._block(node.orelse)
         elif node.handlers:
-            goes_on = any([self._block(handler.body) for handler in node.handlers])
+            outcomes = [self._block(handler.body) for handler in node.handlers]
+            goes_on = any(outcomes)
         return self._block(node.finalbody) and goes_on
 
     def _do_global(self, node: ast.Global) -> bool:
@@ -585,9 +587,9 @@ class Rehearsal:
         """Return ``holder.name``."""
         if isinstance(holder, Either):
             return join(self.attribute(option, name) for option in holder.options)
-        stored = self._stored.get(("attribute", holder.key, name))  # type: ignore[call-overload]
+        stored = self._stored.get(("attribute", holder.key, name))
         if stored is not None:
-            return stored  # type: ignore[no-any-return]
+            return stored
         if isinstance(holder, ModuleValue):
             found = holder.scope.names.get(name)
             if found is not None:
@@ -597,7 +599,7 @@ class Rehearsal:
         if isinstance(holder, Reference):
             return self._foreign.attribute(holder, name, self._frame.scope.path)
         if isinstance(holder, Object):
-            member = self._member(holder, name)
+            member = self.member(holder, name)
             if member is not None:
                 return member
             is_foreign = any(base.startswith("mindspore.") for base in holder.kind.foreign())
@@ -618,7 +620,7 @@ class Rehearsal:
             )
         return Method(holder, name)
 
-    def _member(self, holder: Object, name: str) -> Value | None:
+    def member(self, holder: Object, name: str) -> Value | None:
         if name in holder.names:
             return holder.names[name]
         for kind in holder.kind.lineage():
@@ -630,7 +632,8 @@ class Rehearsal:
     def _bound(self, found: Value, holder: Object) -> Value:
         if not isinstance(found, Function) or found.owner is None:
             return found
-        kinds = {dotted(decorator) for decorator in found.node.decorator_list} if not _is_lambda(found.node) else set()
+        decorators = [] if isinstance(found.node, ast.Lambda) else found.node.decorator_list
+        kinds = {dotted(decorator) for decorator in decorators}
         if "staticmethod" in kinds:
             return found
         method = Function(found.scope, found.name, found.node, found.owner, holder, found.defaults)
@@ -639,20 +642,20 @@ class Rehearsal:
     def _compare(self, node: ast.Compare) -> Value:
         left = self.value(node.left)
         answers: list[Value] = []
-        for operator, comparator in zip(node.ops, node.comparators, strict=True):
+        for comparison, comparator in zip(node.ops, node.comparators, strict=True):
             right = self.value(comparator)
-            answers.append(self._compared_values(operator, left, right))
+            answers.append(self._compared_values(comparison, left, right))
             left = right
         return answers[0] if len(answers) == 1 else self._combined("and", answers)
 
-    def _compared_values(self, operator: ast.cmpop, left: Value, right: Value) -> Value:
+    def _compared_values(self, comparison: ast.cmpop, left: Value, right: Value) -> Value:
         if isinstance(left, Either) or isinstance(right, Either):
-            found = [self._compared_values(operator, a, b) for a in options(left) for b in options(right)]
+            found = [self._compared_values(comparison, a, b) for a in options(left) for b in options(right)]
             answers = {answer.value if isinstance(answer, Constant) else None for answer in found}
             if len(answers) == 1 and None not in answers:
                 return found[0]
-            return derived((_SIGNS[type(operator)], left.key, right.key), left, right)
-        sign = _SIGNS[type(operator)]
+            return derived((_SIGNS[type(comparison)], left.key, right.key), left, right)
+        sign = _SIGNS[type(comparison)]
         if isinstance(right, Parallel) and not isinstance(left, Parallel) and sign in _MIRRORED:
             return self._compared_values(_MIRRORED[sign](), right, left)
         if isinstance(left, Symbol) and self._is_rank_size(left.key):
@@ -719,23 +722,23 @@ class Rehearsal:
     def _operation(self, node: ast.BinOp) -> Value:
         return self._operated(node.op, self.value(node.left), self.value(node.right))
 
-    def _operated(self, operator: ast.operator, left: Value, right: Value) -> Value:
-        if isinstance(left, Pipeline) and isinstance(operator, ast.Add):
+    def _operated(self, sign: ast.operator, left: Value, right: Value) -> Value:
+        if isinstance(left, Pipeline) and isinstance(sign, ast.Add):
             return Pipeline(left.data | parts(right)[0])
-        if isinstance(left, Sequence) and isinstance(right, Sequence) and isinstance(operator, ast.Add):
+        if isinstance(left, Sequence) and isinstance(right, Sequence) and isinstance(sign, ast.Add):
             return Sequence([*left.items, *right.items])
         if isinstance(left, Constant) and isinstance(right, Constant):
-            known = _computed(operator, left.value, right.value)
+            known = _computed(sign, left.value, right.value)
             if known is not None:
                 return known
-        return derived(("operation", type(operator).__name__, left.key, right.key), left, right)
+        return derived(("operation", type(sign).__name__, left.key, right.key), left, right)
 
     def _list(self, node: ast.List | ast.Tuple | ast.Set) -> Value:
         items: list[Value] = []
         for element in node.elts:
             if isinstance(element, ast.Starred):
                 held = self.value(element.value)
-                items.extend(held.items if isinstance(held, Sequence) else [self._element(held)])
+                items.extend(held.items if isinstance(held, Sequence) else [self.element(held)])
             else:
                 items.append(self.value(element))
         return Sequence(items)
@@ -775,7 +778,7 @@ class Rehearsal:
         if isinstance(holder, Reference):
             return self._foreign.item(holder, index)
         if isinstance(holder, Object):
-            method = self._member(holder, "__getitem__")
+            method = self.member(holder, "__getitem__")
             if method is not None:
                 return self.call(method, [index], {}, None)
         if isinstance(index, Constant) and isinstance(index.value, str) and isinstance(holder, Symbol):
@@ -793,7 +796,7 @@ class Rehearsal:
 
     def _generators(self, generators: list[ast.comprehension]) -> None:
         for generator in generators:
-            self._assign(generator.target, self._element(self.value(generator.iter)))
+            self._assign(generator.target, self.element(self.value(generator.iter)))
             for test in generator.ifs:
                 self.value(test)
 
@@ -802,7 +805,7 @@ class Rehearsal:
 
     def _yield(self, node: ast.Yield | ast.YieldFrom) -> Value:
         value = self.value(node.value) if node.value is not None else NONE
-        self._frame.returned.append(self._element(value) if isinstance(node, ast.YieldFrom) else value)
+        self._frame.returned.append(self.element(value) if isinstance(node, ast.YieldFrom) else value)
         return Symbol(("sent", self.place(node)))
 
     def _named(self, node: ast.NamedExpr) -> Value:
@@ -903,9 +906,15 @@ class Rehearsal:
             is_open,
             calls,
             facts,
+            tuple(self._rank_names()),
         )
         self.events.append(found)
         return found
+
+    def _rank_names(self) -> Iterator[tuple[str, Value]]:
+        for name, value in self._frame.scope.names.items():
+            if isinstance(name, str) and any(isinstance(option, Parallel) for option in options(value)):
+                yield name, value
 
     def _make(
         self, kind: Class, arguments: list[Value], keywords: dict[str, Value], node: ast.AST | None, is_open: bool
@@ -926,7 +935,7 @@ class Rehearsal:
         if known is not None:
             return known
         for name in ("__call__", "construct"):
-            method = self._member(called, name)
+            method = self.member(called, name)
             if method is not None:
                 return self.call(method, arguments, keywords, node, is_open)
         return derived(("called", called.key, self.place(node)), *arguments, *keywords.values())
@@ -957,7 +966,7 @@ class Rehearsal:
                 return self.value(function.node.body)
             goes_on = self._block(function.node.body)
             returned = self._frame.returned
-            if _is_generator(function.node):
+            if self._is_generator(function):
                 return Sequence([join(returned)] if returned else [])
             if goes_on:
                 return join([*returned, NONE]) if returned else NONE
@@ -966,6 +975,14 @@ class Rehearsal:
             self._facts = facts
             self._active.pop()
             self._frames.pop()
+
+    def _is_generator(self, function: Function) -> bool:
+        if isinstance(function.node, ast.Lambda):
+            return False
+        key = (function.scope.path, function.node.lineno)
+        if key not in self._generator_functions:
+            self._generator_functions[key] = _yields(function.node)
+        return self._generator_functions[key]
 
     def _parameters(
         self,
@@ -989,12 +1006,8 @@ class Rehearsal:
         if signature.vararg:
             names[signature.vararg.arg] = Sequence(list(arguments[len(given) :]))
         if signature.kwarg:
-            names[signature.kwarg.arg] = Table(dict(rest), open=is_open)
+            names[signature.kwarg.arg] = Table(named(rest), open=is_open)
         return names
-
-
-def _is_lambda(node: ast.AST) -> bool:
-    return isinstance(node, ast.Lambda)
 
 
 def _is_property(decorator: ast.expr) -> bool:
@@ -1020,7 +1033,7 @@ def _qualified(function: Function) -> str:
     return f"{function.owner.name}.{function.name}" if function.owner else function.name
 
 
-def _is_generator(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+def _yields(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     stack: list[ast.AST] = list(node.body)
     while stack:
         item = stack.pop()
@@ -1031,22 +1044,18 @@ def _is_generator(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return False
 
 
-def _loaded(target: ast.expr) -> ast.expr:
-    return target
-
-
-def _computed(operator: ast.operator, left: object, right: object) -> Value | None:
-    if isinstance(left, str) and isinstance(right, str) and isinstance(operator, ast.Add):
+def _computed(sign: ast.operator, left: object, right: object) -> Value | None:
+    if isinstance(left, str) and isinstance(right, str) and isinstance(sign, ast.Add):
         return Constant(left + right)
     if not (isinstance(left, (int, float)) and isinstance(right, (int, float))):
         return None
-    if isinstance(operator, ast.Add):
+    if isinstance(sign, ast.Add):
         return Constant(left + right)
-    if isinstance(operator, ast.Sub):
+    if isinstance(sign, ast.Sub):
         return Constant(left - right)
-    if isinstance(operator, ast.Mult):
+    if isinstance(sign, ast.Mult):
         return Constant(left * right)
-    if isinstance(operator, ast.FloorDiv) and right:
+    if isinstance(sign, ast.FloorDiv) and right:
         return Constant(left // right)
     return None
 
@@ -1056,7 +1065,7 @@ def _decided(sign: str, left: Value, right: Value) -> bool | None:
     if isinstance(left, Constant) and isinstance(right, Constant):
         return _compared_constants(sign, left.value, right.value)
     if sign in ("is", "is not", "==", "!=") and isinstance(right, Constant) and right.value is None:
-        if not isinstance(left, (Symbol, Method, Made)) or sign.startswith("is") and isinstance(left, Made):
+        if not isinstance(left, (Symbol, Method, Made)) or (sign.startswith("is") and isinstance(left, Made)):
             return sign in ("is not", "!=")
     if sign in ("in", "not in") and isinstance(right, Sequence) and isinstance(left, Constant):
         if any(isinstance(item, Constant) and item.value == left.value for item in right.items):
@@ -1076,23 +1085,14 @@ def _decided(sign: str, left: Value, right: Value) -> bool | None:
 
 
 def _compared_constants(sign: str, left: object, right: object) -> bool | None:
+    compare = _COMPARISONS.get(sign.removeprefix("not ").replace("is not", "!=").replace("is", "=="))
+    if compare is None:
+        return None
     try:
-        return bool(
-            {
-                "==": lambda: left == right,
-                "!=": lambda: left != right,
-                "is": lambda: left is right or left == right,
-                "is not": lambda: not (left is right or left == right),
-                "<": lambda: left < right,  # type: ignore[operator]
-                "<=": lambda: left <= right,  # type: ignore[operator]
-                ">": lambda: left > right,  # type: ignore[operator]
-                ">=": lambda: left >= right,  # type: ignore[operator]
-                "in": lambda: left in right,  # type: ignore[operator]
-                "not in": lambda: left not in right,  # type: ignore[operator]
-            }[sign]()
-        )
+        holds = bool(compare(left, right))
     except TypeError:
         return None
+    return holds is not sign.startswith("not ")
 
 
 _SIGNS: dict[type[ast.cmpop], str] = {
@@ -1100,6 +1100,15 @@ _SIGNS: dict[type[ast.cmpop], str] = {
     ast.Is: "is", ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in",
 }  # fmt: skip
 _OPERATORS: dict[str, type[ast.cmpop]] = {sign: kind for kind, sign in _SIGNS.items()}
+_COMPARISONS: dict[str, Callable[[Any, Any], object]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "in": lambda left, right: left in right,
+}
 _MIRRORED: dict[str, type[ast.cmpop]] = {
     "==": ast.Eq, "!=": ast.NotEq, "<": ast.Gt, "<=": ast.GtE, ">": ast.Lt, ">=": ast.LtE,
 }  # fmt: skip

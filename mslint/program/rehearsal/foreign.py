@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mslint.program.datasets import dataset_class
 from mslint.program.rehearsal.values import (
     DEVICE_ID,
     NONE,
@@ -16,9 +17,7 @@ from mslint.program.rehearsal.values import (
     Function,
     Made,
     Method,
-    Names,
     Object,
-    Parallel,
     Partial,
     Pipeline,
     Reference,
@@ -28,10 +27,10 @@ from mslint.program.rehearsal.values import (
     Value,
     derived,
     join,
+    named,
     options,
     parts,
 )
-from mslint.program.datasets import dataset_class
 
 if TYPE_CHECKING:
     from mslint.program.rehearsal.follow import Rehearsal
@@ -68,9 +67,11 @@ _SIZES = frozenset(
     """get_dataset_size get_batch_size get_repeat_count output_shapes output_types num_classes get_class_indexing
     get_col_names dynamic_min_max_shapes set_dynamic_columns sync_update reset save __len__""".split()  # noqa: SIM905
 )
+_SELECTS = frozenset({"project", "filter", "skip", "take", "map", "apply"})
 _SAME = frozenset({"int", "str", "float", "abs", "copy.copy", "copy.deepcopy"})
 _PASSED_ON = frozenset(
-    """mindspore.jit mindspore.ms_function mindspore.jit_class mindspore.amp.auto_mixed_precision mindspore.parallel.AutoParallel
+    """mindspore.jit mindspore.ms_function mindspore.jit_class mindspore.amp.auto_mixed_precision
+    mindspore.parallel.AutoParallel
     mindspore.nn.GraphCell mindspore.dataset.connect_network_with_dataset mindspore.connect_network_with_dataset
     mindspore.parallel.auto_parallel.AutoParallel mindspore.train.connect_network_with_dataset""".split()  # noqa: SIM905
 )
@@ -143,10 +144,12 @@ class Foreign:
         if name in _SAME and arguments:
             return _converted(name, arguments[0])
         if name in _SETTINGS:
-            table = next((one for one in arguments if isinstance(one, Table)), Table(dict(keywords)))
+            table = next((one for one in arguments if isinstance(one, Table)), Table(named(keywords)))
             return Table(dict(table.names), open=True, settings=rehearsal.place(node))
         if name in ("sys.exit", "exit", "quit", "os._exit"):
             return END
+        if name.rpartition(".")[2] in ("train", "fit", "eval"):
+            self._model(name.rpartition(".")[2], arguments, keywords, node)
         self._hand_on(name, arguments, keywords, node)
         return derived(("call", name, rehearsal.place(node)), *arguments, *keywords.values())
 
@@ -180,10 +183,10 @@ class Foreign:
         event = rehearsal.event(name, arguments, keywords, node, is_open)
         if last == "set_auto_parallel_context":
             for word, value in keywords.items():
-                rehearsal._write(self.parallel_context, word, value)
+                rehearsal.write(self.parallel_context, word, value)
         elif last == "reset_auto_parallel_context":
-            for word in list(self.parallel_context):
-                rehearsal._write(self.parallel_context, word, NONE)
+            for setting in list(self.parallel_context):
+                rehearsal.write(self.parallel_context, setting, NONE)
         elif last == "get_auto_parallel_context":
             return self._get_parallel_context(arguments)
         elif last == "get_context":
@@ -194,18 +197,20 @@ class Foreign:
             if last == "zip":
                 return Pipeline(derived(("zip",), *arguments).data)
             if dataset_class(last) is not None:
-                self._follow_source(event.argument(0, "source"))
-                return Pipeline(frozenset({event.number}))
+                for source in (event.argument(0, "source"), keywords.get("sampler")):
+                    self._follow_source(source)
+                # A source that reads another data set passes that one's samples on.
+                return Pipeline(frozenset({event.number}) | derived(("source",), *arguments, *keywords.values()).data)
         return Made(name, rehearsal.place(node), tuple(arguments), tuple(keywords.items()))
 
     def _follow_source(self, source: Value | None) -> None:
-        """Follow what the data set is going to ask its source, to learn whether the source uses the rank itself."""
+        """Follow what a data set is going to ask its source or sampler, to learn whether that uses the rank itself."""
         for option in options(source) if source is not None else ():
             if isinstance(option, Object):
                 for name in ("__getitem__", "__iter__", "__next__", "__len__"):
-                    method = self._rehearsal._member(option, name)
+                    method = self._rehearsal.member(option, name)
                     if method is not None:
-                        index = [Symbol(("index", option.key))] if name == "__getitem__" else []
+                        index: list[Value] = [Symbol(("index", option.key))] if name == "__getitem__" else []
                         self._rehearsal.call(method, index, {}, None)
             elif isinstance(option, (Function, Partial)):
                 self._rehearsal.call(option, [], {}, None, True)
@@ -214,7 +219,7 @@ class Foreign:
         mode = keywords.get("parallel_mode") or (arguments[1] if len(arguments) > 1 else Constant("semi_auto"))
         known = mode.value if isinstance(mode, Constant) else "semi_auto"
         mode = Constant({"semi_auto": "semi_auto_parallel"}.get(str(known), "auto_parallel"))
-        self._rehearsal._write(self.parallel_context, "parallel_mode", mode)
+        self._rehearsal.write(self.parallel_context, "parallel_mode", mode)
 
     def _get_parallel_context(self, arguments: list[Value]) -> Value:
         wanted = arguments[0].value if arguments and isinstance(arguments[0], Constant) else None
@@ -278,6 +283,9 @@ class Foreign:
         node: ast.AST | None,
         is_open: bool,
     ) -> Value:
+        if name == "dataset_strategy":
+            strategy = arguments[0] if arguments else keywords.get("config", NONE)
+            self._rehearsal.write(self.parallel_context, "dataset_strategy", strategy)
         if isinstance(owner, Pipeline):
             return self._call_pipeline(owner, name, arguments, keywords, node)
         if isinstance(owner, Sequence):
@@ -291,8 +299,6 @@ class Foreign:
             if any(kind.rpartition(".")[2] == "Model" for kind in kinds) or isinstance(owner, Made):
                 self._rehearsal.event(f"{kinds[0]}.{name}", arguments, keywords, node, is_open)
                 self._model(name, arguments, keywords, node)
-            if name == "dataset_strategy" and arguments:
-                self._rehearsal._write(self.parallel_context, "dataset_strategy", arguments[0])
             if name.startswith(("set_", "to_float", "add_flags", "shard", "recompute")):
                 return owner
             if isinstance(owner, Object) and name == "grad" and _is_step(owner):
@@ -323,6 +329,8 @@ class Foreign:
             return Pipeline(owner.data | derived(("with",), *arguments, *keywords.values()).data)
         if name == "split" and arguments and isinstance(arguments[0], Sequence):
             return Sequence([owner for _ in arguments[0].items])
+        if name in _SELECTS and any(parts(value)[1] for value in arguments):
+            self._sampled(owner, node)
         if name in ("create_dict_iterator", "create_tuple_iterator", "split", "__iter__"):
             return Symbol(("iterator", owner.key, place), owner.data)
         return owner
@@ -335,7 +343,7 @@ class Foreign:
             owner.items.append(arguments[1])
             return NONE
         if name == "extend" and arguments:
-            owner.items.append(self._rehearsal._element(arguments[0]))
+            owner.items.append(self._rehearsal.element(arguments[0]))
             return NONE
         if name == "pop" and owner.items:
             return join(owner.items)
@@ -357,10 +365,10 @@ class Foreign:
         if name == "keys":
             return Sequence([Constant(key) for key in owner.names])
         if name == "update":
-            given = arguments[0] if arguments else Table(dict(keywords))
+            given = arguments[0] if arguments else Table(named(keywords))
             if isinstance(given, Table):
                 for key, value in given.names.items():
-                    self._rehearsal._write(owner.names, key, value)
+                    self._rehearsal.write(owner.names, key, value)
             else:
                 owner.open = True
             return NONE
@@ -381,14 +389,14 @@ class Foreign:
     def base_call(
         self, this: Object, method: str, arguments: list[Value], keywords: Mapping[str, Value], node: ast.AST | None
     ) -> Value:
-        """Return what ``super().method(...)`` gives where the base is another library's; its constructor keeps its arguments."""
+        """Return what ``super().method(...)`` gives where the base is another library's; a constructor keeps what it gets."""
         if method == "__init__" and _is_step(this):
             given = dict(zip(("network", "optimizer", "scale_sense"), arguments, strict=False))
             given.update(keywords)
             for name, value in given.items():
-                self._rehearsal._write(this.names, name, value)  # type: ignore[arg-type]
-            self._rehearsal._write(
-                this.names,  # type: ignore[arg-type]
+                self._rehearsal.write(this.names, name, value)
+            self._rehearsal.write(
+                this.names,
                 "grad",
                 Made("GradOperation", self._rehearsal.place(node)),
             )
@@ -406,7 +414,7 @@ class Foreign:
         foreign = list(called.kind.foreign())
         given = (*arguments, *keywords.values())
         lasts = {kind.rpartition(".")[2] for kind in foreign}
-        if lasts & _STEPS or lasts & _OPTIMIZERS and any(kind.startswith("mindspore.") for kind in foreign):
+        if lasts & _STEPS or (lasts & _OPTIMIZERS and any(kind.startswith("mindspore.") for kind in foreign)):
             self._train(given, node)
             return None
         is_cell = any(kind.startswith("mindspore.nn.") for kind in foreign)
@@ -439,7 +447,7 @@ def _updates(value: Value, depth: int = 3) -> bool:
 def _converted(name: str, value: Value) -> Value:
     if isinstance(value, Constant) and name in ("int", "str", "float"):
         try:
-            return Constant({"int": int, "str": str, "float": float}[name](value.value))  # type: ignore[operator]
+            return Constant({"int": int, "str": str, "float": float}[name](value.value))
         except (TypeError, ValueError):
             return value
     return value
@@ -463,7 +471,7 @@ def _setattr(
     foreign: Foreign, arguments: list[Value], keywords: Mapping[str, Value], node: ast.AST | None
 ) -> Value | None:
     if len(arguments) == 3 and isinstance(arguments[1], Constant) and isinstance(arguments[1].value, str):
-        foreign._rehearsal._set_attribute(arguments[0], arguments[1].value, arguments[2])
+        foreign._rehearsal.set_attribute(arguments[0], arguments[1].value, arguments[2])
     return NONE
 
 
@@ -479,11 +487,11 @@ def _enumerate(
     if not arguments:
         return None
     number = Symbol(("number", foreign._rehearsal.place(node)))
-    return Sequence([Sequence([number, foreign._rehearsal._element(arguments[0])])])
+    return Sequence([Sequence([number, foreign._rehearsal.element(arguments[0])])])
 
 
 def _zip(foreign: Foreign, arguments: list[Value], keywords: Mapping[str, Value], node: ast.AST | None) -> Value | None:
-    return Sequence([Sequence([foreign._rehearsal._element(argument) for argument in arguments])])
+    return Sequence([Sequence([foreign._rehearsal.element(argument) for argument in arguments])])
 
 
 def _held(
@@ -497,7 +505,7 @@ def _held(
 def _next(
     foreign: Foreign, arguments: list[Value], keywords: Mapping[str, Value], node: ast.AST | None
 ) -> Value | None:
-    return foreign._rehearsal._element(arguments[0]) if arguments else None
+    return foreign._rehearsal.element(arguments[0]) if arguments else None
 
 
 def _length(
@@ -509,7 +517,7 @@ def _length(
 def _dict(
     foreign: Foreign, arguments: list[Value], keywords: Mapping[str, Value], node: ast.AST | None
 ) -> Value | None:
-    table = Table(dict(keywords))
+    table = Table(named(keywords))
     for argument in arguments:
         if isinstance(argument, Table):
             table.names = {**argument.names, **table.names}

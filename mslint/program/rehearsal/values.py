@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from hashlib import md5
 from pathlib import Path
 
 Key = Hashable
@@ -69,6 +70,8 @@ class Symbol(Value):
     data: frozenset[int] = frozenset()
     parallel: bool = False
     local: bool = False
+    depth: int = field(default=1, compare=False)
+    """How many symbols deep ``key`` is nested."""
 
     @property
     def key(self) -> Key:
@@ -252,6 +255,12 @@ class Either(Value):
 
 NONE = Constant(None)
 _MOST_OPTIONS = 8
+_DEEPEST_KEY = 6
+
+
+def named(values: Mapping[str, Value]) -> Names:
+    """Return keyword arguments as a dictionary of the program."""
+    return {name: value for name, value in values.items()}  # noqa: C416 (dict() would keep the type of the keys)
 
 
 def options(value: Value) -> tuple[Value, ...]:
@@ -278,10 +287,15 @@ def derived(key: Key, *sources: Value) -> Symbol:
     """Return the unknown value ``key`` that was computed from ``sources``."""
     data: frozenset[int] = frozenset()
     parallel = local = False
+    depth = 0
     for source in sources:
         more, also, too = parts(source)
         data, parallel, local = data | more, parallel or also, local or too
-    return Symbol(key, data, parallel, local)
+        depth = max([depth, *(option.depth for option in options(source) if isinstance(option, Symbol))])
+    if depth >= _DEEPEST_KEY:
+        # Keys that hold keys double in size with every step: put a digest in the place of a large one.
+        return Symbol(("digest", md5(repr(key).encode(), usedforsecurity=False).hexdigest()), data, parallel, local)
+    return Symbol(key, data, parallel, local, depth + 1)
 
 
 def parts(value: Value, depth: int = 3) -> tuple[frozenset[int], bool, bool]:

@@ -21,6 +21,7 @@ from mslint.program.rehearsal.values import (
     Symbol,
     Value,
     options,
+    parts,
 )
 from mslint.semantics.module import Module, find
 from mslint.source.text import shown
@@ -74,6 +75,17 @@ def argument(event: Event, kind: DatasetClass, name: str) -> Value:
     return event.argument(kind.position(name), name) or NONE
 
 
+def passed(site: Site, kind: DatasetClass, name: str) -> cst.BaseExpression | None:
+    """Return what the call of ``site`` writes for the parameter ``name``; None if nothing, or plain None."""
+    for position, written in enumerate(site.node.args):
+        if written.star:
+            return None
+        if written.keyword.value == name if written.keyword else position == kind.position(name):
+            is_none = isinstance(written.value, cst.Name) and written.value.value == "None"
+            return None if is_none else written.value
+    return None
+
+
 def is_sharded(run: Run, event: Event, kind: DatasetClass) -> bool:
     """Tell whether something may give each rank its own part of the data set that ``event`` builds."""
     if event.open or event.number in run.rehearsal.sampled:
@@ -82,24 +94,34 @@ def is_sharded(run: Run, event: Event, kind: DatasetClass) -> bool:
         return True
     if any(_distributes(run, option) for option in options(argument(event, kind, "sampler"))):
         return True
-    return reads_rank(run, event)
+    if any(parts(value)[0] for value in (*event.arguments, *dict(event.keywords).values())):
+        return True  # it passes on another data set, which speaks for itself
+    sources = [*event.arguments, *(value for name, value in event.keywords if name not in _NEUTRAL)]
+    return reads_rank(run, sources)
 
 
 def _distributes(run: Run, sampler: Value) -> bool:
     if isinstance(sampler, Made) and sampler.name.startswith("mindspore.dataset."):
         # MindSpore's other samplers know of no ranks, unless what they were given does.
-        return sampler.name.endswith("DistributedSampler") or holds_rank((*sampler.arguments, *dict(sampler.keywords).values()))
+        return sampler.name.endswith("DistributedSampler") or holds_rank(
+            (*sampler.arguments, *dict(sampler.keywords).values())
+        )
     return sampler != NONE
 
 
-_NEUTRAL = frozenset({"num_parallel_workers", "shuffle", "python_multiprocessing", "max_rowsize", "cache", "num_samples"})
+_NEUTRAL = frozenset(
+    """num_parallel_workers shuffle python_multiprocessing max_rowsize cache num_samples
+    num_shards shard_id sampler""".split()  # noqa: SIM905
+)
 
 
-def reads_rank(run: Run, event: Event) -> bool:
-    """Tell whether the rank goes into what the data set is built from, or is used in the code of its source."""
-    given = [*event.arguments, *(value for name, value in event.keywords if name not in _NEUTRAL)]
-    return holds_rank(given) or any(
-        option.key in run.rehearsal.rank_readers or _kind_reads(run, option) for value in given for option in options(value)
+def reads_rank(run: Run, values: Iterable[Value]) -> bool:
+    """Tell whether the rank went into one of ``values``, or is used in the code of an object among them."""
+    found = list(values)
+    return holds_rank(found) or any(
+        option.key in run.rehearsal.rank_readers or _kind_reads(run, option)
+        for value in found
+        for option in options(value)
     )
 
 
