@@ -35,9 +35,9 @@ class DeviceIdAsShard(Rule):
         missing and no message says so. A job on the devices 4 to 7 of a host asks for shards that do not exist.
 
     Evidence
-        Measured on MindSpore 2.10.0, CPU, by fixtures/device-id-as-shard/bad.py, which plays the ranks of two hosts with two devices
-        one after the other over 16 samples: with the device id for a shard 8 samples are read twice and 8 never, with the
-        rank (fixed.py) each is read once. ``num_shards=4, shard_id=4`` is a ValueError.
+        Measured on MindSpore 2.10.0, CPU, by ``python fixtures/device-id-as-shard/bad.py``, which plays the ranks of two
+        hosts with two devices each, one after the other, over 16 samples: with the device id for a shard 8 samples are
+        read twice and 8 never, with the rank (fixed.py) each is read once. ``num_shards=2, shard_id=2`` is a ValueError.
 
     Example
         .. code-block:: python

@@ -14,6 +14,7 @@ from mslint.program.rehearsal.values import NONE, Constant, Made, Object, Parall
 from mslint.rules.base import Rule
 from mslint.rules.data.sharding import (
     Site,
+    all_runs_of,
     argument,
     built,
     dataset_sites,
@@ -21,7 +22,6 @@ from mslint.rules.data.sharding import (
     reads_rank,
     related,
     route,
-    runs_of,
     where,
 )
 from mslint.semantics.module import Module
@@ -31,9 +31,9 @@ class SamplerWithShards(Rule):
     """A data set is given a sampler and ``num_shards`` at once.
 
     What it does
-        Reports a data set of ``mindspore.dataset`` that gets both a sampler and ``num_shards``, where both are there in the
-        distributed run: the program is followed from its entry points to ``init()`` and to the data set, so that
-        ``sampler = None`` on one side of a branch and ``num_shards = None`` on the other are told apart.
+        Reports a data set of ``mindspore.dataset`` that gets both a sampler and ``num_shards``, where both are there in one
+        run: the program is followed from its entry points to ``init()`` and to the data set, so that ``sampler = None`` on
+        one side of a branch and ``num_shards = None`` on the other are told apart.
 
     Why it matters
         A sampler says which samples are read, and so do shards. MindSpore refuses the pair with a ValueError when the data
@@ -45,7 +45,8 @@ class SamplerWithShards(Rule):
         Measured on MindSpore 2.10.0, CPU, on 16 samples. ``GeneratorDataset(source, sampler=RandomSampler(), num_shards=2,
         shard_id=0)``: "ValueError: Conflicting arguments during sampler assignments"; the same for ``num_shards=1``, for
         ``DistributedSampler`` and for ``NumpySlicesDataset``; with both numbers None it is read whole. ``sampler=[0, 1],
-        num_shards=2``: no error, and both ranks read samples 0 and 1. fixtures/sampler-with-shards has both sides.
+        num_shards=2``: no error, and both ranks read samples 0 and 1. ``python fixtures/sampler-with-shards/bad.py`` gets
+        the ValueError on both of two ranks, ``fixed.py`` 4 samples on each.
 
     Example
         .. code-block:: python
@@ -192,8 +193,10 @@ class SamplerWithShards(Rule):
         message = f"{site.name} gets a sampler and num_shards at once"
         places: tuple[Related, ...] = ()
         if found is not None:
-            message += f" in the run that init() at {where(found.init.place, module)} makes distributed"
-            places = (*route(found.event), related(found.init.place, "makes the run distributed"))
+            places = route(found.event)
+            if found.init is not None:
+                message += f" in the run that init() at {where(found.init.place, module)} makes distributed"
+                places += (related(found.init.place, "makes the run distributed"),)
         if found is None or found.refused:
             message += ": MindSpore raises ValueError; keep one of them"
         else:
@@ -207,14 +210,14 @@ class _Conflict:
     """The data set as a distributed run builds it; ``refused`` if MindSpore raises, else it ignores the shards."""
 
     event: Event
-    init: Event
+    init: Event | None
     refused: bool
 
 
 def _conflicts(module: Module, site: Site, kind: DatasetClass) -> Iterator[_Conflict]:
-    for run in runs_of(module):
+    for run in all_runs_of(module):
         for event in built(run, site):
-            if run.init is None or not all(map(_is_number, options(argument(event, kind, "num_shards")))):
+            if not all(map(_is_number, options(argument(event, kind, "num_shards")))):
                 continue
             samplers = options(argument(event, kind, "sampler"))
             if all(_is_refused(sampler) for sampler in samplers):

@@ -65,6 +65,11 @@ def runs_of(module: Module) -> list[Run]:
     return module.remember(runs_of, lambda: distribution(module.program).runs(module.source.path.absolute()))
 
 
+def all_runs_of(module: Module) -> list[Run]:
+    """Return all runs that may reach the file, those on one device too."""
+    return module.remember(all_runs_of, lambda: distribution(module.program).all_runs(module.source.path.absolute()))
+
+
 def built(run: Run, site: Site) -> Iterator[Event]:
     """Yield the times that ``run`` comes by ``site``."""
     return run.at(site.place.path, site.place.row, site.place.column)

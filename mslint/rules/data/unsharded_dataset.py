@@ -38,13 +38,17 @@ class UnshardedDataset(Rule):
         and programs that never call ``init()``.
 
     Why it matters
-        N ranks then do the same epoch N times. The gradient that is averaged over the ranks comes from N batches of one
-        shuffled copy each, so some samples are seen N times before others are seen once, and an epoch takes as long as on
-        one device: the devices are paid for and nothing is gained but noise. Nothing fails, and the loss goes down.
+        N ranks then do the same epoch N times, and it takes as many steps as on one device. Shuffling does not help: its
+        seed is equal on all ranks unless someone changes it, so all ranks draw the same batches in the same order, compute
+        the same gradients and average N equal numbers. Where the seeds differ, the ranks read N shuffled copies, and some
+        samples are seen N times before others are seen once. Nothing fails, and the loss goes down.
 
     Evidence
         Measured on MindSpore 2.10.0, CPU, by ``msrun --worker_num=2 --local_worker_num=2 --join=True
-        fixtures/unsharded-dataset/bad.py`` and ``.../fixed.py``, two ranks and 16 samples: EVIDENCE
+        fixtures/unsharded-dataset/bad.py`` and ``.../fixed.py``, two ranks, 16 samples, batches of 4, two epochs:
+        without shards each rank takes 8 steps, reads every sample twice, and both end at the loss 0.262635887, bit for bit
+        the same step done twice; with shards each takes 4 steps, each sample is read by one rank alone, and the losses are
+        0.262767941 and 0.227942795.
 
     Example
         .. code-block:: python
