@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 _MARKERS = (".git", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt")
+_IMPORT = re.compile(rb"^[ \t]*(?:from[ \t]+(\.*[\w.]*)|import[ \t]+([\w., \t]+))", re.MULTILINE)
 _MOST_MEMBERS = 5000
 _SKIPPED = {"__pycache__", "node_modules", "site-packages", "build", "dist"}
 
@@ -39,6 +41,7 @@ class Program:
         self._texts: dict[Path, bytes] = {}
         self._imported: dict[Path, frozenset[Path]] = {}
         self._imported_by: dict[Path, frozenset[Path]] = {}
+        self._written: dict[Path, frozenset[str]] = {}
         self._graphs: dict[tuple[Path, ...], CallGraph] = {}
         self._remembered: dict[object, object] = {}
 
@@ -195,6 +198,27 @@ class Program:
         wanted = word.encode()
         return [path for path, text in self._texts.items() if wanted in text]
 
+    def _importing(self, path: Path, name: str) -> list[Path]:
+        """Return the members with an import that may mean ``path``, called ``name`` there: only these are worth parsing."""
+        home = path.parent.parts if path.name == "__init__.py" else path.with_suffix("").parts
+        return [
+            item
+            for item in self._mentioning(name)
+            if any(_may_mean(target, item, home) for target in self._targets(item))
+        ]
+
+    def _targets(self, path: Path) -> frozenset[str]:
+        """Return the modules that rows of ``path`` import from, as written; also such as stand in a longer text."""
+        found = self._written.get(path)
+        if found is None:
+            rows = (row.groups() for row in _IMPORT.finditer(self._texts[path]))
+            named = (
+                one or part.split()[0] for one, many in rows for part in (many or b"-").split(b",") if part.strip()
+            )
+            found = frozenset(target.decode() for target in named)
+            self._written[path] = found
+        return found
+
     def subclasses(self, reference: str) -> list[str]:
         """Return the project's classes that descend from the class ``reference``."""
         found: list[str] = []
@@ -233,7 +257,8 @@ class Program:
             name = path.parent.name if path.name == "__init__.py" else path.stem
             # Inside its own package an __init__.py is imported as `from . import ...`, without its name.
             near = [item for item in self.members if item.parent == path.parent] if path.name == "__init__.py" else []
-            found = frozenset(item for item in (*self._mentioning(name), *near) if path in self.imported(item))
+            mentioning = self._importing(path, name)
+            found = frozenset(item for item in (*mentioning, *near) if path in self.imported(item))
             self._imported_by[path] = found
         return found
 
@@ -294,6 +319,21 @@ def _split(target: str) -> tuple[str, str]:
     """Split a dotted import target into the module it is taken from and its last name; leading dots stay in front."""
     head, dot, name = target.rpartition(".")
     return (head if head.strip(".") else head + dot), name
+
+
+def _may_mean(target: str, user: Path, home: tuple[str, ...]) -> bool:
+    """Tell whether the import of ``target`` in ``user`` may read the file ``home``, or take it from its folder."""
+    name = target.lstrip(".")
+    parts = tuple(name.split(".")) if name else ()
+    level = len(target) - len(name)
+    for wanted, ending in ((home, parts), (home[:-1], parts), (home, parts[:-1])):
+        start = wanted[: len(wanted) - len(ending)]
+        if wanted[len(start) :] != ending:
+            continue
+        folder = user.parts[: len(user.parts) - level] if level else user.parts[: len(start)]
+        if folder == start:
+            return True
+    return False
 
 
 def _marked_root(folder: Path) -> Path:
