@@ -170,6 +170,9 @@ class Rehearsal:
         if isinstance(value, Constant):
             return bool(value.value)
         if isinstance(value, Either):
+            known = self._facts.get(value.key)
+            if known is not None:
+                return known
             answers = {self.truth(option) for option in value.options}
             return answers.pop() if len(answers) == 1 else None
         if isinstance(value, Parallel):

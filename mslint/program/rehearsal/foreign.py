@@ -199,8 +199,7 @@ class Foreign:
             if dataset_class(last) is not None:
                 for source in (event.argument(0, "source"), keywords.get("sampler")):
                     self._follow_source(source)
-                # A source that reads another data set passes that one's samples on.
-                return Pipeline(frozenset({event.number}) | derived(("source",), *arguments, *keywords.values()).data)
+                return Pipeline(frozenset({event.number}))
         return Made(name, rehearsal.place(node), tuple(arguments), tuple(keywords.items()))
 
     def _follow_source(self, source: Value | None) -> None:

@@ -99,8 +99,12 @@ def is_sharded(run: Run, event: Event, kind: DatasetClass) -> bool:
         return True
     if any(_distributes(run, option) for option in options(argument(event, kind, "sampler"))):
         return True
-    if any(parts(value)[0] for value in (*event.arguments, *dict(event.keywords).values())):
-        return True  # it passes on another data set, which speaks for itself
+    # A source that reads another data set hands on that one's part.
+    held = [parts(value)[0] for value in (*event.arguments, *dict(event.keywords).values())]
+    for inner in (run.events[number] for number in sorted(frozenset().union(*held))):
+        of = dataset_class(inner.name.rpartition(".")[2])
+        if of is not None and inner is not event and is_sharded(run, inner, of):
+            return True
     sources = [*event.arguments, *(value for name, value in event.keywords if name not in _NEUTRAL)]
     return reads_rank(run, sources)
 
