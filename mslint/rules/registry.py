@@ -54,6 +54,13 @@ BUILT_IN = (
         "mslint.rules.autodiff.freeze_that_does_not:FreezeThatDoesNot",
         (b"set_grad", b"set_train", b".eval("),
     ),
+    BuiltIn(
+        "MS203",
+        "fragmented-slicing",
+        "mslint.rules.loss.fragmented_slicing:FragmentedSlicing",
+        (b"range(", b"enumerate(", b"zip(", b"concat", b"Concat", b"[:", b"[...", b", :"),
+    ),
+    BuiltIn("MS204", "boolean-mask", "mslint.rules.loss.boolean_mask:BooleanMask", (b"[",)),
     BuiltIn("MS301", "unsharded-dataset", "mslint.rules.data.unsharded_dataset:UnshardedDataset", (b"Dataset",)),
     BuiltIn("MS302", "rank-blind-seed", "mslint.rules.data.rank_blind_seed:RankBlindSeed", (b"seed(",)),
     BuiltIn(

@@ -1,0 +1,152 @@
+"""Which code is differentiated: what networks and losses run in training, and not data pipelines, metrics, evaluation."""
+
+from __future__ import annotations
+
+import libcst as cst
+import networkx as nx
+
+from mslint.program.calls import CallGraph
+from mslint.semantics.cells import CellClass, is_self, self_name
+from mslint.semantics.flow import lineage_here, owner_of
+from mslint.semantics.module import Module, find
+
+_GRADIENTS = frozenset(
+    """
+    value_and_grad GradOperation grad TrainOneStepCell TrainOneStepWithLossScaleCell build_train_network vjp jacrev jacfwd
+    """.split()  # noqa: SIM905
+)
+_NOT_NETWORKS = ("Metric", "Callback", "LearningRateSchedule", "Optimizer")
+
+
+def is_differentiated(module: Module, node: cst.CSTNode) -> bool:
+    """Tell whether ``node`` is part of a network or loss that training runs, as far as the program shows.
+
+    In a Cell that is what ``construct`` runs, branches for inference apart; outside of one, functions that a ``construct`` or
+    a differentiated function calls, and functions that nothing in sight calls.
+    """
+    function = _outermost_function(module, node)
+    if function is None or _is_inference_branch(module, node):
+        return False
+    return module.remember((is_differentiated, function), lambda: _runs_in_training(module, function))
+
+
+def _outermost_function(module: Module, node: cst.CSTNode) -> cst.FunctionDef | None:
+    """Return the method, or the function at module level, that holds ``node``."""
+    found = None
+    for item in module.ancestors(node):
+        if isinstance(item, cst.FunctionDef):
+            found = item
+        elif isinstance(item, cst.ClassDef):
+            break
+    return found
+
+
+def _is_inference_branch(module: Module, node: cst.CSTNode) -> bool:
+    below: cst.CSTNode = node
+    for item in module.ancestors(node):
+        if isinstance(item, cst.If):
+            flag = _training_flag(item.test)
+            in_body = below is item.body
+            if flag is not None and in_body is not flag and below is not item.test:
+                return True
+        below = item
+    return False
+
+
+def _training_flag(test: cst.BaseExpression) -> bool | None:
+    """Return whether ``test`` asks for training (True), for inference (False) or for something else (None)."""
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        flag = _training_flag(test.expression)
+        return None if flag is None else not flag
+    if isinstance(test, cst.Attribute) and test.attr.value == "training":
+        return True
+    return None
+
+
+def _runs_in_training(module: Module, function: cst.FunctionDef) -> bool:
+    owner = owner_of(module, function)
+    if owner is None:
+        return module.scope(function) is module.tree and _is_called_in_training(module, function.name.value)
+    if any(base.rpartition(".")[2] in _NOT_NETWORKS for base in owner.lineage):
+        return False
+    if not any(base.startswith("mindspore.nn.") for base in owner.lineage):
+        return function.name.value != "__init__" and _is_called_in_training(
+            module, f"{owner.name}.{function.name.value}"
+        )
+    return function.name.value in _run_by_construct(module, owner) and not _only_evaluated(module, owner.name)
+
+
+def _run_by_construct(module: Module, owner: CellClass) -> set[str]:
+    """Return the methods that ``construct`` runs; all but ``__init__`` if it is inherited from a file out of sight."""
+    methods: dict[str, cst.FunctionDef] = {}
+    for cell in lineage_here(module, owner):
+        for name, method in cell.methods.items():
+            methods.setdefault(name, method)
+    queue = [name for name in methods if name in ("construct", "__call__")]
+    if not queue:
+        return set(methods) - {"__init__"}
+    if "__init__" in methods:
+        # `self.loss = self.cosine_loss`: construct runs the method under the other name.
+        queue += sorted(_mentioned(methods["__init__"], methods, called=False))
+    found = set(queue)
+    while queue:
+        for name in _mentioned(methods[queue.pop()], methods, called=True):
+            if name not in found:
+                found.add(name)
+                queue.append(name)
+    return found - {"__init__"}
+
+
+def _mentioned(method: cst.FunctionDef, methods: dict[str, cst.FunctionDef], *, called: bool) -> set[str]:
+    """Return those of ``methods`` that ``method`` names on its instance; with ``called`` false, without calling them."""
+    this = self_name(method)
+    calls = {call.func for call in find(method.body, cst.Call)} if not called else set()
+    return {
+        node.attr.value
+        for node in find(method.body, cst.Attribute)
+        if node.attr.value in methods and node not in calls and is_self(node, this)
+    }
+
+
+def _is_called_in_training(module: Module, name: str) -> bool:
+    graph = module.program.call_graph(module.source.path.absolute())
+    node = f"{module.source.path.absolute()}:{name}"
+    if node not in graph.graph:
+        return True
+    callers = [other for other in nx.ancestors(graph.graph, node) if not other.endswith(":")]
+    return not callers or any(_differentiates(graph, other) for other in callers)
+
+
+def _differentiates(graph: CallGraph, node: str) -> bool:
+    """Tell whether ``node`` is a ``construct`` or makes a gradient function."""
+    if node.endswith(".construct"):
+        return True
+    function = graph.functions[node]
+    names = [call.callee for call in function.calls] + [name for name, _ in function.mentions]
+    return any(name.rpartition(".")[2] in _GRADIENTS for name in names)
+
+
+def _only_evaluated(module: Module, name: str) -> bool:
+    """Tell whether scripts run the class ``name`` and none of them trains anything."""
+    graph = module.program.call_graph(module.source.path.absolute())
+    node = f"{module.source.path.absolute()}:{name}.construct"
+    if node not in graph.graph:
+        return False
+    starts = nx.ancestors(graph.graph, node)
+    entries = [entry for entry in graph.entries() if entry in starts and entry != f"{module.source.path.absolute()}:"]
+    return bool(entries) and not any(_trains(graph, entry) for entry in entries)
+
+
+def _trains(graph: CallGraph, entry: str) -> bool:
+    for node in graph.reached(entry):
+        function = graph.functions.get(node)
+        if function is None:
+            continue
+        names = [call.callee for call in function.calls] + [name for name, _ in function.mentions]
+        if any(name.rpartition(".")[2] in _GRADIENTS or name.endswith(".train") for name in names):
+            return True
+        if any(
+            call.callee.rpartition(".")[2] in ("set_train",) and call.arguments != ("False",) for call in function.calls
+        ):
+            return True
+    return False
