@@ -35,6 +35,9 @@ class BuiltIn:
 
 AnyRule = BuiltIn | type[Rule]
 
+# A small number is written in the file, or named there.
+EPSILON = (b"eps", b"EPS", b"Eps", b"0.00", b"** -", b"**-", *(b"e-%d" % digit for digit in range(10)))
+
 BUILT_IN = (
     BuiltIn(
         "MS101",
@@ -53,6 +56,18 @@ BUILT_IN = (
         "freeze-that-does-not",
         "mslint.rules.autodiff.freeze_that_does_not:FreezeThatDoesNot",
         (b"set_grad", b"set_train", b".eval("),
+    ),
+    BuiltIn(
+        "MS201",
+        "epsilon-add",
+        "mslint.rules.loss.epsilon_add:EpsilonAdd",
+        EPSILON,
+    ),
+    BuiltIn(
+        "MS202",
+        "half-epsilon",
+        "mslint.rules.loss.half_epsilon:HalfEpsilon",
+        (b"e-0", b"e-1", b"e-8", b"e-9", b"eps", b"EPS", b"Eps", b"0.0000000", b"** -", b"**-"),
     ),
     BuiltIn(
         "MS203",

@@ -1,0 +1,92 @@
+"""The trees of other files of the program, for questions whose answer lies there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import libcst as cst
+
+from mslint.semantics.cells import CellClass, cell_classes
+from mslint.semantics.module import Module, find
+from mslint.source.text import Unreadable, read
+
+if TYPE_CHECKING:
+    from mslint.program.project import Program
+
+_MOST_USERS = 8
+_LARGEST = 300_000
+_trees: WeakKeyDictionary[Program, dict[Path, Module | None]] = WeakKeyDictionary()
+
+
+def module_at(module: Module, path: Path) -> Module | None:
+    """Return the parsed file ``path`` of the program that ``module`` belongs to; None if it cannot be parsed."""
+    if path == module.source.path.absolute():
+        return module
+    known = _trees.setdefault(module.program, {})
+    if path not in known:
+        known[path] = _parsed(module.program, path)
+    return known[path]
+
+
+def _parsed(program: Program, path: Path) -> Module | None:
+    try:
+        if path.stat().st_size > _LARGEST:
+            return None
+        return Module(read(path), program)
+    except (Unreadable, OSError, cst.ParserSyntaxError, RecursionError):
+        return None
+
+
+def home_of(module: Module, reference: str) -> tuple[Module, str] | None:
+    """Return the file that the project's name ``reference`` (``/path/of/file.py:Name``) is defined in, and its name there."""
+    path, _, name = reference.rpartition(":")
+    if not path.endswith(".py"):
+        return None
+    home = module_at(module, Path(path))
+    return (home, name) if home is not None else None
+
+
+def class_at(module: Module, reference: str) -> CellClass | None:
+    """Return the top-level class that ``reference`` names."""
+    found = home_of(module, reference)
+    return cell_classes(found[0]).get(found[1]) if found else None
+
+
+def function_at(module: Module, reference: str) -> tuple[Module, cst.FunctionDef] | None:
+    """Return the module-level function that ``reference`` names."""
+    found = home_of(module, reference)
+    for binding in found[0].bindings[found[0].tree].get(found[1], []) if found else []:
+        if found and isinstance(binding.node, cst.FunctionDef):
+            return found[0], binding.node
+    return None
+
+
+def users_of(module: Module, name: str) -> list[Module]:
+    """Return ``module`` and the first of the files that run with it and use ``name``."""
+    path = module.source.path.absolute()
+    program = module.program
+    users = [
+        user
+        for user in sorted(program.users(path))
+        if user != path and any(use.rpartition(".")[2] == name for use in program.facts(user).uses)
+    ]
+    loaded = (module_at(module, user) for user in users[:_MOST_USERS])
+    return [module, *(user for user in loaded if user is not None)]
+
+
+def calls_named(module: Module, name: str) -> list[cst.Call]:
+    """Return the calls in ``module`` whose callee's last name is ``name``."""
+    return module.remember(calls_named, lambda: _calls(module)).get(name, [])
+
+
+def _calls(module: Module) -> dict[str, list[cst.Call]]:
+    table: dict[str, list[cst.Call]] = {}
+    for call in find(module.tree, cst.Call):
+        function = call.func
+        if isinstance(function, cst.Attribute):
+            table.setdefault(function.attr.value, []).append(call)
+        elif isinstance(function, cst.Name):
+            table.setdefault(function.value, []).append(call)
+    return table
