@@ -3,62 +3,83 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
-from mslint.program.calls import CallGraph, CallSite, Function
+from mslint.program.calls import CallGraph, Function
 from mslint.program.dependence import values_of
+from mslint.program.distribution import Run, distribution
 
-_INIT = re.compile(r"^mindspore\.(communication\.init|mint\.distributed\.init_process_group)$")
-_CONTEXT = re.compile(r"^mindspore\.(set_auto_parallel_context|parallel\.auto_parallel\.AutoParallel)$")
-_MODEL_PARALLEL = re.compile(r"(?<!\w)(semi_)?auto_parallel|AUTO_PARALLEL", re.IGNORECASE)
+_OTHER_MODES = frozenset({"semi_auto_parallel", "auto_parallel"})
 _TRAINING = re.compile(
-    r"^mindspore\.(value_and_grad|grad|ops\.GradOperation|nn\.(TrainOneStep\w*|ForwardValueAndGrad)"
-    r"|nn\.(Adam\w*|SGD|Momentum|RMSProp|Lamb|LARS|Adagrad|FTRL|LazyAdam|Rprop|ProximalAdagrad|optim\.\w+))$"
+    r"^mindspore\.(value_and_grad|ops\.GradOperation|nn\.(TrainOneStep\w*|ForwardValueAndGrad"
+    r"|Adam\w*|SGD|Momentum|RMSProp|Lamb|LARS|Adagrad|FTRL|LazyAdam|Rprop|ProximalAdagrad))$"
 )
-_TRAINING_METHODS = (".train", ".fit")
+_TRAINING_CALLS = ("mindspore.Model.train", "mindspore.Model.fit")
 
 
 @dataclass(frozen=True)
 class ParallelRun:
-    """One start that trains in data parallel: its module level, all that runs then, and the call that makes it parallel."""
+    """A start that trains in data parallel: its module level, and all that may run then, as nodes of the call graph."""
 
     entry: str
     reached: frozenset[str]
-    init: CallSite
+    run: Run
+
+    @property
+    def init(self) -> tuple[Path, int]:
+        """The file and row of the call that makes it distributed."""
+        assert self.run.init is not None
+        return self.run.init.place.path, self.run.init.place.row
+
+    def skips(self, path: Path, row: int, beside: Iterable[int]) -> bool:
+        """Tell whether a branch that is not taken holds ``row``: rows of its function ``beside`` it run, it does not."""
+        return not self.run.reaches(path, row) and any(self.run.reaches(path, other) for other in beside)
 
 
-def parallel_runs(graph: CallGraph) -> tuple[ParallelRun, ...]:
-    """Return the starts of the program of ``graph`` that train in data parallel."""
-    return graph.remember(parallel_runs, lambda: tuple(_runs(graph)))
+def parallel_runs(graph: CallGraph, path: Path) -> tuple[ParallelRun, ...]:
+    """Return the starts that train in data parallel and may run code of ``path``; ``graph`` holds the calls around it."""
+    return graph.remember((parallel_runs, path), lambda: tuple(_runs(graph, path)))
+
+
+def _runs(graph: CallGraph, path: Path) -> Iterator[ParallelRun]:
+    for run in distribution(graph.program).runs(path):
+        # Where the ranks share a batch, what is drawn for it must be equal.
+        if run.modes & _OTHER_MODES or True in run.setting("full_batch"):
+            continue
+        entry = f"{run.entry}:"
+        if entry not in graph.functions:
+            continue
+        reached = _running(graph, entry)
+        if run.trains or _may_train(graph, reached, run):
+            yield ParallelRun(entry, reached, run)
+
+
+def _may_train(graph: CallGraph, reached: frozenset[str], run: Run) -> bool:
+    """Tell whether a training step is built, although what it is fed with was not seen to be a data set."""
+    called = {event.name for event in run.events}
+    if not called.isdisjoint(_TRAINING_CALLS):
+        return True
+    if "mindspore.Model.eval" in called:
+        # Evaluation scripts build training steps to load what these were trained to.
+        return False
+    values = values_of(graph)
+    return any(
+        _TRAINING.match(values.resolve(call.path, call.callee))
+        for node in reached
+        for call in graph.functions[node].calls
+        if not run.rehearsal.complete or run.reaches(call.path, call.row)
+    )
 
 
 def starts(graph: CallGraph) -> dict[str, frozenset[str]]:
     """Return what runs in each start of the program of ``graph``, by its module level."""
-    return graph.remember(starts, lambda: {entry: frozenset(running(graph, entry)) for entry in graph.entries()})
+    return {entry: _running(graph, entry) for entry in graph.entries()}
 
 
-def _runs(graph: CallGraph) -> Iterator[ParallelRun]:
-    values = values_of(graph)
-    for entry, reached in starts(graph).items():
-        init: CallSite | None = None
-        steps = trains = built = otherwise = False
-        for node in reached:
-            for call in graph.functions[node].calls:
-                if call.callee.endswith(_TRAINING_METHODS):
-                    trains = True
-                name = values.resolve(call.path, call.callee)
-                if not name.startswith("mindspore"):
-                    continue
-                built = built or name == "mindspore.Model"
-                steps = steps or _TRAINING.match(name) is not None
-                if _INIT.match(name):
-                    init = init or call
-                elif _CONTEXT.match(name):
-                    text = " ".join([*call.arguments, *(value for _, value in call.keywords)])
-                    otherwise = otherwise or call.keyword("full_batch") == "True" or bool(_MODEL_PARALLEL.search(text))
-        if init is not None and (steps or (built and trains)) and not otherwise:
-            yield ParallelRun(entry, reached, init)
+def _running(graph: CallGraph, entry: str) -> frozenset[str]:
+    return graph.remember((running, entry), lambda: frozenset(running(graph, entry)))
 
 
 def running(graph: CallGraph, start: str) -> set[str]:

@@ -156,6 +156,9 @@ class Randomness:
             owner, _, method = node.rpartition(".")
             if method in _ITEM_METHODS and not self._descends(owner, _CELL):
                 starts.add(node)
+                # Transforms that the constructor picks from a list are called by the items.
+                for builder in self._reached({f"{owner}.__init__"} & self.graph.functions.keys()):
+                    starts.update(self._mentioned(self.graph.functions[builder]))
             for call in function.calls:
                 if call.callee.rpartition(".")[2] in _PIPELINE_STEPS:
                     starts.update(self._handed_on(call))
@@ -197,6 +200,10 @@ class Randomness:
                 name = dotted(node) if isinstance(node, (ast.Name, ast.Attribute)) else None
                 if name:
                     yield from self.graph.targets(CallSite(call.path, call.function, call.row, name, (), (), ()))
+
+    def _mentioned(self, function: Function) -> Iterator[str]:
+        for name, row in function.mentions:
+            yield from self.graph.targets(CallSite(function.path, function.name, row, name, (), (), ()))
 
     def _reached(self, starts: set[str]) -> set[str]:
         graph = self.graph.graph

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import libcst as cst
 
 from mslint.findings import Finding, Position, Related, Severity
-from mslint.program.calls import CallGraph, CallSite
+from mslint.program.calls import CallGraph
 from mslint.program.dependence import Source, values_of
 from mslint.program.parallel_runs import ParallelRun, parallel_runs
 from mslint.program.randomness import Draw, Purpose, Seed, Stream, randomness_of
@@ -373,7 +374,7 @@ class RankBlindSeed(Rule):
         if not calls:
             return
         graph = module.program.call_graph(module.source.path)
-        runs = parallel_runs(graph)
+        runs = parallel_runs(graph, module.source.path)
         if not runs:
             return
         for seed in randomness_of(graph).seeds:
@@ -387,70 +388,67 @@ class RankBlindSeed(Rule):
         if Stream.DATA in seed.streams and Stream.FRAMEWORK not in seed.streams:
             return
         for run in runs:
-            if seed.node not in run.reached or _on_one_device_only(seed.call, run.init):
+            if seed.node not in run.reached or _in_branch_not_taken(graph, run, seed):
                 continue
             if not _blind(graph, run, seed) or _offset_elsewhere(graph, run, seed):
                 continue
             if Stream.FRAMEWORK in seed.streams:
-                yield self._framework(module, run, seed, node)
+                yield self._framework(module, graph, run, seed, node)
                 return
             yield from self._host(module, graph, run, seed, node)
             return
 
-    def _framework(self, module: Module, run: ParallelRun, seed: Seed, node: cst.Call) -> Finding:
-        text = seed.argument or ""
+    def _framework(self, module: Module, graph: CallGraph, run: ParallelRun, seed: Seed, node: cst.Call) -> Finding:
         return self._finding(
             module,
             node,
             Severity.INFO,
-            f"every rank seeds with the same `{text}`: initial weights and the order of shards agree, as they must, but "
-            f"so do augmentation, noise and Dropout masks; keep this seed, and call `dataset.config.set_seed({text} + "
-            "get_rank())` once the network and the sharded data set are built",
-            [place_of(module, run.init.path, run.init.row, "distributed training starts here")],
+            f"every rank seeds with the same `{seed.argument}`: initial weights and the order of shards agree, as they must, "
+            "but so do augmentation, noise and Dropout masks; keep this seed, and seed the data set anew by "
+            "`dataset.config.set_seed(SEED + get_rank())` once the network and the sharded data set are built",
+            _why_alike(module, graph, run, seed),
         )
 
     def _host(
         self, module: Module, graph: CallGraph, run: ParallelRun, seed: Seed, node: cst.Call
     ) -> Iterator[Finding]:
-        draws = _draws_after(graph, run, seed)
-        if seed.node in randomness_of(graph).item_functions:
+        random = randomness_of(graph)
+        if seed.node in random.item_functions:
             return
+        draws = _draws_after(graph, run, seed)
         own = _own_draws(graph, seed, draws)
         if own and all(draw.purpose is not Purpose.SAMPLE for draw in own):
             # A split, a schedule, made data: seeded for its own sake, and to be equal on all ranks.
             return
-        purposes = {draw.purpose for draw in draws}
-        start = place_of(module, run.init.path, run.init.row, "distributed training starts here")
-        stream = next(iter(seed.streams)).value
+        what = f"every rank seeds {next(iter(seed.streams)).value} with the same `{seed.argument}`"
+        why = _why_alike(module, graph, run, seed)
         drawn = [draw for draw in draws if draw.purpose is Purpose.SAMPLE]
-        text = seed.argument or ""
         if drawn:
             first = drawn[0]
             yield self._finding(
                 module,
                 node,
                 Severity.WARNING,
-                f"every rank seeds {stream} with the same `{text}`, and `{first.text}` in row {first.row} of "
-                f"{first.path.name} draws for each sample: all ranks augment their different samples with the same "
-                "numbers; add the rank to this seed, after the network is built (its initial weights must stay equal)",
-                [start, *(_drawn(module, draw) for draw in drawn[:3])],
+                f"{what}, and `{first.text}` in row {first.row} of {first.path.name} draws for each sample or step: what it "
+                "decides is alike on all ranks, though their samples differ; add the rank to this seed, after the network "
+                "is built (its initial weights must stay equal)",
+                [*why, *(_drawn(module, draw) for draw in drawn[:3])],
             )
-        elif Purpose.OTHER in purposes or not draws:
-            if not draws and _seeds_all_beside(graph, seed):
-                return
-            why = (
-                f"`{draws[0].text}` in row {draws[0].row} of {draws[0].path.name} draws from it"
-                if draws
+            return
+        unclear = [draw for draw in draws if draw.purpose is Purpose.OTHER]
+        if unclear or (not draws and not _seeds_all_beside(graph, seed)):
+            seen = (
+                f"`{unclear[0].text}` in row {unclear[0].row} of {unclear[0].path.name} draws from it"
+                if unclear
                 else "no draw from it was seen in the program itself"
             )
             yield self._finding(
                 module,
                 node,
                 Severity.INFO,
-                f"every rank seeds {stream} with the same `{text}`; {why}. If augmentation or noise comes from it "
-                "(MindSpore's Python transforms do), it is equal on all ranks: then add the rank to this seed, after the "
-                "network is built",
-                [start, *(_drawn(module, draw) for draw in draws[:1])],
+                f"{what}; {seen}. If augmentation or noise comes from it (MindSpore's Python transforms draw from numpy and "
+                "random), it is alike on all ranks: then add the rank to this seed, after the network is built",
+                [*why, *(_drawn(module, draw) for draw in unclear[:1])],
             )
 
     def _finding(
@@ -478,12 +476,9 @@ def seeding_calls(module: Module) -> dict[int, cst.Call]:
     return {module.start(call).row: call for call in named}
 
 
-def _on_one_device_only(seed: CallSite, init: CallSite) -> bool:
-    """Tell whether the seed stands in the branch that the start of the communication excludes."""
-    if (seed.path, seed.function) != (init.path, init.function):
-        return False
-    excluded = {(condition.test, not condition.holds) for condition in init.conditions}
-    return any((condition.test, condition.holds) in excluded for condition in seed.conditions)
+def _in_branch_not_taken(graph: CallGraph, run: ParallelRun, seed: Seed) -> bool:
+    beside = (call.row for call in graph.functions[seed.node].calls if call.row != seed.call.row)
+    return run.skips(seed.call.path, seed.call.row, beside)
 
 
 def _blind(graph: CallGraph, run: ParallelRun, seed: Seed) -> bool:
@@ -532,6 +527,16 @@ def place_of(module: Module, path: Path, row: int, message: str) -> Related:
     """Return a row of any file of the program as a place that a conclusion rests on."""
     filename = module.source.filename if path == module.source.path else shown(path)
     return Related(filename, Position(row, 1), Position(row, 1), message)
+
+
+def _why_alike(module: Module, graph: CallGraph, run: ParallelRun, seed: Seed) -> list[Related]:
+    """Return where the run becomes distributed and, if the seed is an argument, where it is given."""
+    places = [place_of(module, *run.init, "distributed training starts here")]
+    parameters = graph.functions[seed.node].parameters
+    if any(name in parameters for name in re.findall(r"\w+", seed.argument or "")):
+        calls = [call for call in graph.callers(seed.node) if f"{call.path}:{call.function}" in run.reached]
+        places += [place_of(module, call.path, call.row, "the seed is given here") for call in calls[:3]]
+    return places
 
 
 def _drawn(module: Module, draw: Draw) -> Related:
