@@ -15,7 +15,7 @@ import libcst as cst
 from mslint.semantics.cells import CellClass, is_self, method_of, self_name
 from mslint.semantics.flow import function_called, held, lineage_here, owner_of, passed, returned
 from mslint.semantics.foreign import calls_named, class_at, function_at, home_of, users_of
-from mslint.semantics.module import Binding, Module
+from mslint.semantics.module import Binding, Module, find
 from mslint.semantics.reaching import reaching
 
 _SPELLINGS = {
@@ -484,22 +484,18 @@ def _arguments(module: Module, parameter: cst.Param) -> Iterator[Expression]:
 
 def callers(module: Module, function: cst.FunctionDef) -> Iterator[tuple[Module, cst.Call]]:
     """Yield the calls in the program that are seen to run ``function``, with their files."""
-    owner = owner_of(module, function)
+    owner = owner_of(module, function) if method_of(module, function) is function else None
     name = function.name.value
-    is_method = owner is not None and method_of(module, function) is function
-    for home in users_of(module, owner.name if owner is not None and is_method else name):
-        if owner is None or not is_method:
-            candidates = calls_named(home, name)
-        elif name == "__init__":
+    for home in users_of(module, owner.name if owner is not None else name):
+        if owner is not None and name == "__init__":
             yield from ((home, call) for call in calls_named(home, owner.name) if _builds(home, call, owner))
             continue
-        elif name == "construct":
-            candidates = list(_instance_calls(home, owner))
-        else:
-            candidates = calls_named(home, name)
-        for call in candidates:
-            if (module, function) in callees(home, call):
-                yield home, call
+        candidates = [(home, call) for call in calls_named(home, name)]
+        if owner is not None and name == "construct":
+            candidates = [*((home, call) for call in _instance_calls(home, owner)), *_handed_on(home, owner)]
+        for place, call in dict.fromkeys(candidates):
+            if (module, function) in callees(place, call):
+                yield place, call
 
 
 def _builds(home: Module, call: cst.Call, owner: CellClass) -> bool:
@@ -513,11 +509,43 @@ def _instance_calls(home: Module, owner: CellClass) -> Iterator[cst.Call]:
         parent = home.parents[built]
         if isinstance(parent, cst.Call) and parent.func is built:
             yield parent
-        elif isinstance(parent, cst.Assign):
-            for target in parent.targets:
-                kept = target.target
-                if isinstance(kept, (cst.Name, cst.Attribute)):
-                    yield from calls_named(home, kept.value if isinstance(kept, cst.Name) else kept.attr.value)
+        for name in _names_of(home, built):
+            yield from calls_named(home, name)
+
+
+def _names_of(home: Module, built: cst.Call) -> Iterator[str]:
+    parent = home.parents[built]
+    if isinstance(parent, cst.Assign):
+        for target in parent.targets:
+            if isinstance(target.target, cst.Name):
+                yield target.target.value
+            elif isinstance(target.target, cst.Attribute):
+                yield target.target.attr.value
+
+
+def _handed_on(home: Module, owner: CellClass) -> Iterator[tuple[Module, cst.Call]]:
+    """Yield the calls, in other cells, of the attribute that keeps an instance of ``owner`` given to their constructor."""
+    for built in calls_named(home, owner.name):
+        names = set(_names_of(home, built))
+        for call in find(home.tree, cst.Call):
+            given = [item for item in call.args if item.value is built or getattr(item.value, "value", None) in names]
+            reference = home.resolve(call.func) if given else None
+            keeper = class_at(home, reference) if reference else None
+            constructor = keeper.methods.get("__init__") if keeper is not None else None
+            if keeper is None or constructor is None:
+                continue
+            parameters = [param.name.value for param in constructor.params.params]
+            for attribute, kept in keeper.assigned.items():
+                if any(isinstance(item.value, cst.Name) and item.value.value in parameters for item in kept):
+                    yield from ((keeper.module, use) for use in calls_named(keeper.module, attribute))
+
+
+def elements(expression: Expression) -> tuple[Expression, ...]:
+    """Return the elements of a list or tuple; anything else as its only one."""
+    node = expression.node
+    if isinstance(node, (cst.List, cst.Tuple)):
+        return tuple(Expression(expression.module, element.value) for element in node.elements)
+    return (expression,)
 
 
 def numbers(expression: Expression, *, calls: int = 0) -> tuple[float, ...]:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import libcst as cst
-
 from mslint.semantics.epsilon import Added, added_epsilon
-from mslint.semantics.formula import Expression, Formula, numbers, read, same
+from mslint.semantics.formula import Expression, Formula, elements, numbers, read, same
 from mslint.semantics.formula import values as all_values
 
 
@@ -100,28 +98,37 @@ def _radicand(formula: Formula) -> Expression | None:
 def _kind(above: Expression, statistic: Formula | None, radicand: Expression | None) -> str | None:
     """Tell which statistic of ``above`` is meant by an operation, or by the root of ``radicand``."""
     if statistic is not None:
-        if statistic.operation == "norm":
-            return "norm" if same(statistic.first, above) and _is_euclidean(statistic) and has_axis(statistic) else None
-        if statistic.operation == "std":
-            return "deviation" if _is_centred(above, statistic.first) and has_axis(statistic) else None
-        return None
+        if statistic.operation == "norm" and axis(statistic) is not None and _is_euclidean(statistic):
+            return "norm" if same(statistic.first, above) else None
+        return _deviation(above, statistic) if statistic.operation == "std" else None
     for value in values(radicand) if radicand is not None else ():
         inner = read(value)
-        if not inner.operands or not has_axis(inner):
+        if inner.operation == "var":
+            return _deviation(above, inner)
+        if inner.operation not in ("sum", "mean") or axis(inner) is None:
             continue
-        if inner.operation == "var" and _is_centred(above, inner.first):
-            return "deviation"
-        if inner.operation not in ("sum", "mean"):
-            continue
-        for squared in squares(inner.first):
-            if same(squared, above):
-                centred = any(read(item).operation == "subtract" for item in values(above))
-                if inner.operation == "sum":
-                    return "norm"
-                if centred:
-                    return "deviation"
-                return "root mean square" if _is_last_axis(inner) else None
+        if any(same(squared, above) for squared in squares(inner.first)):
+            if inner.operation == "sum":
+                return "norm"
+            if any(_is_less_its_mean(read(item)) for item in values(above)):
+                return "deviation" if 0 not in axes(inner) else None
+            return "root mean square" if axes(inner) in ((), (-1,)) else None
     return None
+
+
+def _deviation(above: Expression, statistic: Formula) -> str | None:
+    """Tell whether ``above`` is centred and ``statistic`` its spread, along an axis that is not the batch's."""
+    if axis(statistic) is None or 0 in axes(statistic):
+        return None
+    centred = (read(value) for value in values(above))
+    fits = any(_is_less_its_mean(part) and same(part.first, statistic.first) for part in centred)
+    return "deviation" if fits else None
+
+
+def _is_less_its_mean(formula: Formula) -> bool:
+    if formula.operation != "subtract":
+        return False
+    return any(read(mean).operation == "mean" for mean in values(formula.operands[1]))
 
 
 def squares(expression: Expression) -> Iterator[Expression]:
@@ -146,28 +153,23 @@ def _is_square(formula: Formula) -> bool:
     )
 
 
-def _is_centred(above: Expression, value: Expression) -> bool:
-    """Tell whether ``above`` is ``value`` less its mean."""
-    for item in values(above):
-        formula = read(item)
-        if formula.operation == "subtract" and same(formula.first, value):
-            return any(read(mean).operation == "mean" for mean in values(formula.operands[1]))
-    return False
-
-
-def has_axis(formula: Formula) -> bool:
-    """Tell whether a reduction is along an axis and not over the whole tensor."""
-    if formula.setting("axis", "dim") is not None or len(formula.operands) > 1:
-        return True
+def axis(formula: Formula) -> Expression | None:
+    """Return the axis that a reduction is along; None if it is over the whole tensor."""
+    given = formula.setting("axis", "dim")
+    if given is not None:
+        return Expression(formula.expression.module, given)
+    if len(formula.operands) > 1:
+        return formula.operands[-1 if formula.operation == "norm" else 1]
     # Of the operators only LpNorm gets its axis when it is built.
-    return formula.operation == "norm" and any(argument.keyword is None for argument in formula.built)
+    built = [argument.value for argument in formula.built if argument.keyword is None]
+    return Expression(formula.expression.module, built[0]) if formula.operation == "norm" and built else None
 
 
-def _is_last_axis(formula: Formula) -> bool:
-    """Tell whether a reduction is along the last axis, the one that the fused operator takes."""
-    axis = formula.setting("axis", "dim")
-    given = Expression(formula.expression.module, axis) if axis is not None else formula.operands[1]
-    return numbers(given) in ((-1.0,), ()) and not isinstance(given.node, (cst.Tuple, cst.List))
+def axes(formula: Formula) -> tuple[float, ...]:
+    """Return the numbers of the axes that a reduction is along, as far as they are written."""
+    along = axis(formula)
+    parts = [part for value in values(along) for part in elements(value)] if along is not None else []
+    return tuple(number for part in parts for number in numbers(part))
 
 
 def _is_euclidean(norm: Formula) -> bool:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import libcst as cst
-
-from mslint.semantics.formula import Expression, Formula, numbers, read, same, values
+from mslint.semantics.formula import Expression, Formula, elements, numbers, read, same, values
 
 _DEPTH = 7
 
@@ -173,11 +171,3 @@ def is_positive(expression: Expression, depth: int = _DEPTH) -> bool:
 def is_one(expression: Expression) -> bool:
     """Tell whether ``expression`` is the number 1, or ones."""
     return 1.0 in numbers(expression)
-
-
-def elements(expression: Expression) -> tuple[Expression, ...]:
-    """Return the elements of a list or tuple; anything else as its only one."""
-    node = expression.node
-    if isinstance(node, (cst.List, cst.Tuple)):
-        return tuple(Expression(expression.module, element.value) for element in node.elements)
-    return (expression,)
