@@ -178,7 +178,8 @@ class CallGraph:
         self.program = program
         self.functions: dict[str, Function] = {}
         for path in files:
-            self.functions.update((function.node, function) for function in read_functions(path))
+            known = program.remember((read_functions, path), lambda path=path: read_functions(path))  # type: ignore[misc]
+            self.functions.update((function.node, function) for function in known)
         self._remembered: dict[object, object] = {}
         self.graph = nx.MultiDiGraph()
         self.graph.add_nodes_from(self.functions)
@@ -267,7 +268,4 @@ class CallGraph:
         if start == end or not nx.has_path(self.graph, start, end):
             return []
         nodes = nx.shortest_path(self.graph, start, end)
-        return [
-            next(iter(self.graph.get_edge_data(one, other).values()))["call"]
-            for one, other in pairwise(nodes)
-        ]
+        return [next(iter(self.graph.get_edge_data(one, other).values()))["call"] for one, other in pairwise(nodes)]

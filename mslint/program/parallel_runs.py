@@ -10,6 +10,7 @@ from pathlib import Path
 from mslint.program.calls import CallGraph, Function
 from mslint.program.dependence import values_of
 from mslint.program.distribution import Run, distribution
+from mslint.program.project import Program
 
 _OTHER_MODES = frozenset({"semi_auto_parallel", "auto_parallel"})
 _TRAINING = re.compile(
@@ -21,11 +22,16 @@ _TRAINING_CALLS = ("mindspore.Model.train", "mindspore.Model.fit")
 
 @dataclass(frozen=True)
 class ParallelRun:
-    """A start that trains in data parallel: its module level, and all that may run then, as nodes of the call graph."""
+    """A start that trains in data parallel, and all that may run then, as nodes of the call graph around it."""
 
-    entry: str
+    graph: CallGraph
     reached: frozenset[str]
     run: Run
+
+    @property
+    def entry(self) -> str:
+        """Its module level, as a node of the call graph."""
+        return f"{self.run.entry}:"
 
     @property
     def init(self) -> tuple[Path, int]:
@@ -38,22 +44,21 @@ class ParallelRun:
         return not self.run.reaches(path, row) and any(self.run.reaches(path, other) for other in beside)
 
 
-def parallel_runs(graph: CallGraph, path: Path) -> tuple[ParallelRun, ...]:
-    """Return the starts that train in data parallel and may run code of ``path``; ``graph`` holds the calls around it."""
-    return graph.remember((parallel_runs, path), lambda: tuple(_runs(graph, path)))
-
-
-def _runs(graph: CallGraph, path: Path) -> Iterator[ParallelRun]:
-    for run in distribution(graph.program).runs(path):
+def parallel_runs(program: Program, path: Path) -> Iterator[ParallelRun]:
+    """Yield the starts that train in data parallel and may run code of ``path``, each computed when it is asked for."""
+    for run in distribution(program).runs(path):
         # Where the ranks share a batch, what is drawn for it must be equal.
         if run.modes & _OTHER_MODES or True in run.setting("full_batch"):
             continue
-        entry = f"{run.entry}:"
-        if entry not in graph.functions:
-            continue
-        reached = _running(graph, entry)
-        if run.trains or _may_train(graph, reached, run):
-            yield ParallelRun(entry, reached, run)
+        found = program.remember((parallel_runs, run), lambda run=run: _parallel_run(program, run))  # type: ignore[misc]
+        if found is not None:
+            yield found
+
+
+def _parallel_run(program: Program, run: Run) -> ParallelRun | None:
+    graph = program.call_graph(run.entry)
+    reached = _running(graph, f"{run.entry}:")
+    return ParallelRun(graph, reached, run) if run.trains or _may_train(graph, reached, run) else None
 
 
 def _may_train(graph: CallGraph, reached: frozenset[str], run: Run) -> bool:

@@ -121,6 +121,10 @@ class Randomness:
         if streams:
             yield Seed(call, name, streams)
 
+    def seeds_in(self, path: Path) -> dict[int, Seed]:
+        """Return the seeds of the file ``path``, by row."""
+        return {seed.call.row: seed for seed in self.seeds if seed.call.path == path}
+
     def _draws(self, function: Function) -> Iterator[Draw]:
         read = [(call.callee, call.row) for call in function.calls] + list(function.mentions)
         for written, row in read:

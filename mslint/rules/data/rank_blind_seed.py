@@ -9,8 +9,7 @@ from pathlib import Path
 import libcst as cst
 
 from mslint.findings import Finding, Position, Related, Severity
-from mslint.program.calls import CallGraph
-from mslint.program.dependence import Source, values_of
+from mslint.program.dependence import Dependence, Source, values_of
 from mslint.program.parallel_runs import ParallelRun, parallel_runs
 from mslint.program.randomness import Draw, Purpose, Seed, Stream, randomness_of
 from mslint.rules.base import Rule
@@ -42,12 +41,12 @@ class RankBlindSeed(Rule):
         (``parameter_broadcast`` works in graph mode only) and shards disjoint (MS303).
 
     Evidence
-        Measured on MindSpore 2.10.0, CPU, two ranks played one after the other
-        (``python fixtures/rank-blind-seed/bad.py`` and ``fixed.py``). With one seed for both ranks, ``bad.py``, 24 of 24
-        samples of rank 1 are shifted by exactly the number that the sample of rank 0 in the same place is; with the seed
-        of the data set offset by the rank after the network and the source are built, ``fixed.py``, none of 24 is. In
-        both, the initial weights of the ranks are equal and the shards disjoint and complete in each of 3 epochs.
-        The losses of the two differ, as they should: it is training that changes, not speed.
+        Measured on MindSpore 2.10.0, CPU, PyNative mode, on two ranks (``msrun --worker_num=2 --local_worker_num=2
+        --join=True --log_dir=LOGS fixtures/rank-blind-seed/bad.py``, then ``fixed.py``, each prints what it drew). Of 24
+        shifts that numpy draws for the 24 samples of a rank in 3 epochs, 24 are equal to those of the other rank, in the
+        same places, where both seed by 1; none is where ``dataset.config.set_seed(1 + get_rank())`` follows the network and
+        the source. In both, initial weights are equal on the ranks and the shards disjoint and complete in each epoch. What
+        changes is what is trained on, not the graph and not the time of a step.
 
     Example
         .. code-block:: python
@@ -56,7 +55,7 @@ class RankBlindSeed(Rule):
             np.random.seed(1)
             init()
             data = ds.GeneratorDataset(source, ["x"], num_shards=get_group_size(), shard_id=get_rank())
-            data = data.map(lambda x: x + np.random.randn(*x.shape))
+            data = data.map(add_noise)                   # draws from np.random
 
     Use instead
         .. code-block:: python
@@ -66,7 +65,7 @@ class RankBlindSeed(Rule):
             network = Network()
             data = ds.GeneratorDataset(source, ["x"], num_shards=get_group_size(), shard_id=get_rank())
             ds.config.set_seed(1 + get_rank())           # from here on: numpy, random and the transforms of the data set
-            data = data.map(lambda x: x + np.random.randn(*x.shape))
+            data = data.map(add_noise)
 
     Fix safety
         No fix. It would be unsafe: which numbers are drawn changes on purpose, and the new seed is right only after the
@@ -370,58 +369,49 @@ class RankBlindSeed(Rule):
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
-        calls = seeding_calls(module)
-        if not calls:
-            return
-        graph = module.program.call_graph(module.source.path)
-        runs = parallel_runs(graph, module.source.path)
-        if not runs:
-            return
-        for seed in randomness_of(graph).seeds:
-            node = calls.get(seed.call.row) if seed.call.path == module.source.path else None
-            if node is not None:
-                yield from self._check(module, graph, runs, seed, node)
-
-    def _check(
-        self, module: Module, graph: CallGraph, runs: tuple[ParallelRun, ...], seed: Seed, node: cst.Call
-    ) -> Iterator[Finding]:
-        if Stream.DATA in seed.streams and Stream.FRAMEWORK not in seed.streams:
-            return
-        for run in runs:
-            if seed.node not in run.reached or _in_branch_not_taken(graph, run, seed):
-                continue
-            if not _blind(graph, run, seed) or _offset_elsewhere(graph, run, seed):
-                continue
-            if Stream.FRAMEWORK in seed.streams:
-                yield self._framework(module, graph, run, seed, node)
+        open_calls = seeding_calls(module)
+        for run in parallel_runs(module.program, module.source.path) if open_calls else ():
+            seeds = randomness_of(run.graph).seeds_in(module.source.path)
+            for row in list(open_calls):
+                if row in seeds and _alike_on_ranks(run, seeds[row]):
+                    yield from self._findings(module, run, seeds[row], open_calls.pop(row))
+            if not open_calls:
                 return
-            yield from self._host(module, graph, run, seed, node)
-            return
 
-    def _framework(self, module: Module, graph: CallGraph, run: ParallelRun, seed: Seed, node: cst.Call) -> Finding:
+    def _findings(self, module: Module, run: ParallelRun, seed: Seed, node: cst.Call) -> Iterator[Finding]:
+        if Stream.FRAMEWORK in seed.streams:
+            yield self._framework(module, run, seed, node)
+        elif Stream.DATA not in seed.streams:
+            yield from self._host(module, run, seed, node)
+
+    def _framework(self, module: Module, run: ParallelRun, seed: Seed, node: cst.Call) -> Finding:
+        drawn = [draw for draw in _draws_after(run, seed) if draw.purpose is Purpose.SAMPLE][:3]
+        later = (
+            f"what `{drawn[0].text}` in row {drawn[0].row} of {drawn[0].path.name} draws for each sample or step"
+            if drawn
+            else "all that is drawn later: augmentation, noise, Dropout masks"
+        )
         return self._finding(
             module,
             node,
             Severity.INFO,
             f"every rank seeds with the same `{seed.argument}`: initial weights and the order of shards agree, as they must, "
-            "but so do augmentation, noise and Dropout masks; keep this seed, and seed the data set anew by "
-            "`dataset.config.set_seed(SEED + get_rank())` once the network and the sharded data set are built",
-            _why_alike(module, graph, run, seed),
+            f"but so does {later}; keep this seed, and seed the data set anew, by `dataset.config.set_seed(SEED + "
+            "get_rank())`, once the network and the sharded data set are built",
+            [*_why_alike(module, run, seed), *(_drawn(module, draw) for draw in drawn)],
         )
 
-    def _host(
-        self, module: Module, graph: CallGraph, run: ParallelRun, seed: Seed, node: cst.Call
-    ) -> Iterator[Finding]:
-        random = randomness_of(graph)
+    def _host(self, module: Module, run: ParallelRun, seed: Seed, node: cst.Call) -> Iterator[Finding]:
+        random = randomness_of(run.graph)
         if seed.node in random.item_functions:
             return
-        draws = _draws_after(graph, run, seed)
-        own = _own_draws(graph, seed, draws)
+        draws = _draws_after(run, seed)
+        own = _own_draws(run, seed, draws)
         if own and all(draw.purpose is not Purpose.SAMPLE for draw in own):
             # A split, a schedule, made data: seeded for its own sake, and to be equal on all ranks.
             return
         what = f"every rank seeds {next(iter(seed.streams)).value} with the same `{seed.argument}`"
-        why = _why_alike(module, graph, run, seed)
+        why = _why_alike(module, run, seed)
         drawn = [draw for draw in draws if draw.purpose is Purpose.SAMPLE]
         if drawn:
             first = drawn[0]
@@ -436,7 +426,7 @@ class RankBlindSeed(Rule):
             )
             return
         unclear = [draw for draw in draws if draw.purpose is Purpose.OTHER]
-        if unclear or (not draws and not _seeds_all_beside(graph, seed)):
+        if unclear or (not draws and not _seeds_all_beside(run, seed)):
             seen = (
                 f"`{unclear[0].text}` in row {unclear[0].row} of {unclear[0].path.name} draws from it"
                 if unclear
@@ -476,51 +466,55 @@ def seeding_calls(module: Module) -> dict[int, cst.Call]:
     return {module.start(call).row: call for call in named}
 
 
-def _in_branch_not_taken(graph: CallGraph, run: ParallelRun, seed: Seed) -> bool:
-    beside = (call.row for call in graph.functions[seed.node].calls if call.row != seed.call.row)
-    return run.skips(seed.call.path, seed.call.row, beside)
-
-
-def _blind(graph: CallGraph, run: ParallelRun, seed: Seed) -> bool:
-    """Tell whether all ranks seed with the same number, once."""
-    if seed.argument is None:
+def _alike_on_ranks(run: ParallelRun, seed: Seed) -> bool:
+    """Tell whether all ranks run the seed, with one and the same number that nothing offsets by the rank."""
+    if seed.node not in run.reached or seed.argument is None:
         return False
-    return not values_of(graph).dependence(seed.call.path, seed.call.function, seed.argument, run.reached)
+    beside = (call.row for call in run.graph.functions[seed.node].calls if call.row != seed.call.row)
+    if run.skips(seed.call.path, seed.call.row, beside):
+        return False
+    return not _dependence(run, seed, seed.argument) and not _offset_elsewhere(run, seed)
 
 
-def _offset_elsewhere(graph: CallGraph, run: ParallelRun, seed: Seed) -> bool:
+def _dependence(run: ParallelRun, seed: Seed, argument: str) -> Dependence:
+    return values_of(run.graph).dependence(seed.call.path, seed.call.function, argument, run.reached)
+
+
+def _offset_elsewhere(run: ParallelRun, seed: Seed) -> bool:
     """Tell whether another call of the same start seeds what this one seeds on the host by the rank."""
     wanted = seed.streams - {Stream.FRAMEWORK, Stream.DATA}
-    values = values_of(graph)
-    for other in randomness_of(graph).seeds:
+    for other in randomness_of(run.graph).seeds:
         if other is seed or other.node not in run.reached or other.argument is None or not other.streams & wanted:
             continue
-        found = values.dependence(other.call.path, other.call.function, other.argument, run.reached)
-        if Source.RANK in found or Source.NAMED_RANK in found:
+        if not {Source.RANK, Source.NAMED_RANK}.isdisjoint(_dependence(run, other, other.argument)):
             return True
     return False
 
 
-def _draws_after(graph: CallGraph, run: ParallelRun, seed: Seed) -> list[Draw]:
+def _draws_after(run: ParallelRun, seed: Seed) -> list[Draw]:
     """Return the draws of the run that the seed may be for; a seed at a file's import is for the draws of that file."""
-    draws = [draw for draw in randomness_of(graph).draws if draw.stream in seed.streams and draw.node in run.reached]
+    draws = [
+        draw for draw in randomness_of(run.graph).draws if draw.stream in seed.streams and draw.node in run.reached
+    ]
     if not seed.call.function and seed.node != run.entry:
         here = [draw for draw in draws if draw.path == seed.call.path]
         return here or draws
     return draws
 
 
-def _own_draws(graph: CallGraph, seed: Seed, draws: list[Draw]) -> list[Draw]:
+def _own_draws(run: ParallelRun, seed: Seed, draws: list[Draw]) -> list[Draw]:
     """Return the draws below the seed in its own function, if what that function calls draws nothing."""
-    below = graph.reached(seed.node) - {seed.node}
+    below = run.graph.reached(seed.node) - {seed.node}
     if not seed.call.function or any(draw.node in below for draw in draws):
         return []
     return [draw for draw in draws if draw.node == seed.node and draw.row > seed.call.row]
 
 
-def _seeds_all_beside(graph: CallGraph, seed: Seed) -> bool:
+def _seeds_all_beside(run: ParallelRun, seed: Seed) -> bool:
     """Tell whether ``mindspore.set_seed``, which is reported itself, stands in the same function."""
-    return any(other.node == seed.node and Stream.FRAMEWORK in other.streams for other in randomness_of(graph).seeds)
+    return any(
+        other.node == seed.node and Stream.FRAMEWORK in other.streams for other in randomness_of(run.graph).seeds
+    )
 
 
 def place_of(module: Module, path: Path, row: int, message: str) -> Related:
@@ -529,12 +523,12 @@ def place_of(module: Module, path: Path, row: int, message: str) -> Related:
     return Related(filename, Position(row, 1), Position(row, 1), message)
 
 
-def _why_alike(module: Module, graph: CallGraph, run: ParallelRun, seed: Seed) -> list[Related]:
+def _why_alike(module: Module, run: ParallelRun, seed: Seed) -> list[Related]:
     """Return where the run becomes distributed and, if the seed is an argument, where it is given."""
     places = [place_of(module, *run.init, "distributed training starts here")]
-    parameters = graph.functions[seed.node].parameters
+    parameters = run.graph.functions[seed.node].parameters
     if any(name in parameters for name in re.findall(r"\w+", seed.argument or "")):
-        calls = [call for call in graph.callers(seed.node) if f"{call.path}:{call.function}" in run.reached]
+        calls = [call for call in run.graph.callers(seed.node) if f"{call.path}:{call.function}" in run.reached]
         places += [place_of(module, call.path, call.row, "the seed is given here") for call in calls[:3]]
     return places
 

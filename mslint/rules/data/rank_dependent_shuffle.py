@@ -14,7 +14,7 @@ from mslint.program.randomness import Seed, Stream, randomness_of
 from mslint.program.sharding import is_shuffled, seeded_before, shuffled_shards
 from mslint.rules.base import Rule
 from mslint.rules.data.rank_blind_seed import place_of, seeding_calls
-from mslint.semantics.module import Module
+from mslint.semantics.module import Module, find
 
 
 class RankDependentShuffle(Rule):
@@ -36,11 +36,12 @@ class RankDependentShuffle(Rule):
         weights differ as well, and in PyNative mode nothing makes them equal again.
 
     Evidence
-        Measured on MindSpore 2.10.0, CPU (``python fixtures/rank-dependent-shuffle/bad.py`` and ``fixed.py``, two ranks
-        played one after the other): of 16 samples in 2 shards, ``mindspore.set_seed(1 + rank)`` and
-        ``dataset.config.set_seed(1 + rank)`` alike have 5 come twice an epoch and 5 never, with ``num_shards`` as with a
-        ``DistributedSampler``; equal seeds, ``shuffle=False``, or a seed by the rank that is set after the source is
-        built: none.
+        Measured on MindSpore 2.10.0, CPU, on two ranks (``msrun --worker_num=2 --local_worker_num=2 --join=True
+        --log_dir=LOGS fixtures/rank-dependent-shuffle/bad.py``, then ``fixed.py``): of 16 samples in 2 shards,
+        ``mindspore.set_seed(1 + get_rank())`` lets 5 come twice and 5 never, in each of 3 epochs, and the initial weights
+        differ; with ``mindspore.set_seed(1)`` each comes once and the weights are equal.
+        ``python fixtures/rank-dependent-shuffle/orders.py`` shows the same 5 and 5 for ``dataset.config.set_seed`` and for a
+        ``DistributedSampler``, and 0 and 0 for ``shuffle=False`` and for a seed by the rank that follows the source.
 
     Example
         .. code-block:: python
@@ -229,16 +230,16 @@ class RankDependentShuffle(Rule):
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
-        calls = seeding_calls(module)
+        # A number that is written out depends on nothing.
+        calls = {row: call for row, call in seeding_calls(module).items() if any(True for _ in _names(call))}
         if not calls:
             return
         graph = module.program.call_graph(module.source.path)
         if not shuffled_shards(graph):
             return
-        for seed in randomness_of(graph).seeds:
-            node = calls.get(seed.call.row) if seed.call.path == module.source.path else None
-            if node is not None and Stream.DATA in seed.streams and seed.argument is not None:
-                yield from self._check(module, graph, seed, node)
+        for row, seed in randomness_of(graph).seeds_in(module.source.path).items():
+            if row in calls and Stream.DATA in seed.streams and seed.argument is not None:
+                yield from self._check(module, graph, seed, calls[row])
 
     def _check(self, module: Module, graph: CallGraph, seed: Seed, node: cst.Call) -> Iterator[Finding]:
         for reached in starts(graph).values():
@@ -275,6 +276,11 @@ class RankDependentShuffle(Rule):
                 place_of(module, source.path, source.row, "shuffled and sharded here"),
             ),
         )
+
+
+def _names(call: cst.Call) -> Iterator[cst.Name]:
+    for argument in call.args:
+        yield from find(argument.value, cst.Name)
 
 
 def _source(graph: CallGraph, seed: Seed, reached: frozenset[str]) -> CallSite | None:
