@@ -111,18 +111,28 @@ def _kind(above: Expression, statistic: Formula | None, radicand: Expression | N
             if inner.operation == "sum":
                 return "norm"
             if any(_is_less_its_mean(read(item)) for item in values(above)):
-                return "deviation" if 0 not in axes(inner) else None
+                return "deviation" if _is_fused(inner) else None
             return "root mean square" if axes(inner) in ((), (-1,)) else None
     return None
 
 
 def _deviation(above: Expression, statistic: Formula) -> str | None:
-    """Tell whether ``above`` is centred and ``statistic`` its spread, along an axis that is not the batch's."""
-    if axis(statistic) is None or 0 in axes(statistic):
+    """Tell whether ``above`` is centred and ``statistic`` its spread."""
+    if not _is_fused(statistic):
         return None
     centred = (read(value) for value in values(above))
     fits = any(_is_less_its_mean(part) and same(part.first, statistic.first) for part in centred)
     return "deviation" if fits else None
+
+
+def _is_fused(statistic: Formula) -> bool:
+    """Tell whether a fused layer may normalise along the axis of ``statistic``.
+
+    Of the batch (axis 0) BatchNorm keeps running statistics as well; of several axes at once InstanceNorm runs on GPU only,
+    and the others of that kind standardise weights.
+    """
+    along = axis(statistic)
+    return along is not None and 0 not in axes(statistic) and len(axes(statistic)) < 2
 
 
 def _is_less_its_mean(formula: Formula) -> bool:

@@ -171,3 +171,20 @@ def is_positive(expression: Expression, depth: int = _DEPTH) -> bool:
 def is_one(expression: Expression) -> bool:
     """Tell whether ``expression`` is the number 1, or ones."""
     return 1.0 in numbers(expression)
+
+
+def is_shifted(power: Expression) -> bool:
+    """Tell whether an exponential is taken of values less their maximum, so that it cannot overflow."""
+    for value in values(power):
+        formula = read(value)
+        if formula.operation == "multiply":
+            return any(is_shifted(operand) for operand in formula.operands if exponential(operand) is not None)
+        if formula.operation != "exp":
+            continue
+        for argument in values(formula.first):
+            part = read(argument)
+            if part.operation == "subtract" and any(
+                read(item).operation == "extreme" for item in values(part.operands[1])
+            ):
+                return True
+    return False

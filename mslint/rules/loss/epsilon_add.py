@@ -21,6 +21,7 @@ from mslint.semantics.probability import (
     exponential,
     is_one,
     is_positive,
+    is_shifted,
     odds,
     probability,
     summed_exponentials,
@@ -35,7 +36,7 @@ _STABLE = {
 }
 _FUSED = {
     "norm": "a fused L2 normalisation (ops.L2Normalize, or x * rsqrt(sum(x * x) + e))",
-    "root mean square": "ops.rms_norm",
+    "root mean square": "ops.rms_norm (not on CPU)",
     "deviation": "a fused normalisation layer (nn.LayerNorm, nn.GroupNorm, ops.layer_norm)",
 }
 
@@ -357,7 +358,10 @@ class EpsilonAdd(Rule):
                 response = ops.norm(content, dim=(1, 2), keepdim=True)
                 response = response / (response.mean(-1, keep_dims=True) + 1e-6)
                 batch = (style - style.mean(axis=0)) / ops.sqrt(style.var(axis=0) + self.eps)
-                return moved * spread * response * batch
+                space = (style - style.mean((2, 3), True)) / ops.sqrt(style.var((2, 3), keepdims=True) + self.eps)
+                kernel = self.weight - self.weight.mean((1, 2, 3), True)
+                kernel = kernel / ops.sqrt(ops.square(kernel).mean((1, 2, 3), True) + self.eps)
+                return moved * spread * response * batch * space * kernel
         """,
         # NumPy: metrics, the data pipeline.
         """
@@ -475,10 +479,13 @@ def _guarded(added: Added, logarithm: Expression) -> Iterator[_Conclusion]:
         return
     summed = summed_exponentials(added.value)
     if summed is not None:
+        power = exponential(read(summed).first)
+        shifted = power is not None and is_shifted(power)
+        overflow = "" if shifted else "it overflows to inf with a NaN gradient from logits of 89 on, and "
         message = (
-            f"the logarithm in {where} is taken of a sum of exponentials plus {added.written}: it overflows to inf with a "
-            f"NaN gradient from logits of 89 on, and the epsilon hides sums smaller than itself; ops.logsumexp of the logits "
-            f"has neither limit; {_NUMBERS}"
+            f"the logarithm in {where} is taken of a sum of exponentials plus {added.written}: {overflow}the epsilon hides "
+            f"sums smaller than itself; ops.logsumexp of the logits needs none (-1e9 in the place of a masked logit); "
+            f"{_NUMBERS}"
         )
         yield _Conclusion(added.expression, message, severity, ((summed, "the exponentials are summed here"),))
         return
@@ -494,9 +501,9 @@ def _guarded(added: Added, logarithm: Expression) -> Iterator[_Conclusion]:
     if partner is not None:
         message = (
             f"the logarithms of `{added.value.code}` here and of `{partner.value.code}` in row {partner.expression.row}, "
-            f"each with an epsilon, are a binary cross entropy by hand: {added.written} stops the loss{_cap(added)} and takes the "
-            f"gradient of the worst samples away; use {_STABLE['sigmoid']}, or ops.binary_cross_entropy if there are none; "
-            f"{_NUMBERS}"
+            f"each with an epsilon, are a binary cross entropy by hand: {added.written} stops the loss{_cap(added)} and "
+            f"takes the gradient of the worst samples away; use {_STABLE['sigmoid']}, or ops.binary_cross_entropy if there "
+            f"are none; {_NUMBERS}"
         )
         yield _Conclusion(added.expression, message, Severity.INFO, ((partner.expression, "the other half is here"),))
 
@@ -608,10 +615,11 @@ def _quotient(formula: Formula) -> Iterator[_Conclusion]:
             continue
         summed = summed_exponentials(added.value)
         if summed is not None and is_positive(added.value):
+            overflow = "" if is_shifted(formula.first) else " that overflows from logits of 89 on"
             message = (
-                f"{added.written} is added to a sum of exponentials, which is never 0 before it underflows: the quotient in "
-                f"row {formula.expression.row} is a softmax made by hand that overflows from logits of 89 on; use "
-                f"ops.softmax, or subtract ops.logsumexp from the logits; {_NUMBERS}"
+                f"{added.written} is added to a sum of exponentials that no mask makes 0: the quotient in row "
+                f"{formula.expression.row} is a softmax made by hand{overflow}; use ops.softmax, or subtract ops.logsumexp "
+                f"from the logits; {_NUMBERS}"
             )
             yield _Conclusion(added.expression, message, rests_on=((summed, "the exponentials are summed here"),))
 

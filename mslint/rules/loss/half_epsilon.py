@@ -32,9 +32,9 @@ class HalfEpsilon(Rule):
     Evidence
         Measured on MindSpore 2.10.0, CPU. ``fixtures/half-epsilon/edges.py``: a float16 tensor 0 plus 1e-8 is 0 and its
         logarithm -inf; ``x / (sqrt(sum(x * x)) + 1e-8)`` of a float16 row of zeros is NaN, in float32 0; ``ops.maximum(x,
-        1e-8)`` is 0 as well. From 3e-8 on an epsilon is rounded to 6e-8. ``mslint verify fixtures/half-epsilon/bad.py --against
-        fixtures/half-epsilon/fixed.py --mode both``: one zero row in the batch makes the loss NaN in the first step, in
-        graph and in PyNative mode; in float32 it is 0.57.
+        1e-8)`` is 0 as well. From 3e-8 on an epsilon is rounded to 6e-8. ``mslint verify fixtures/half-epsilon/bad.py
+        --against fixtures/half-epsilon/fixed.py --mode both``: one zero row in the batch makes the loss NaN in the first
+        step, in graph and in PyNative mode; in float32 it is 0.57.
 
     Example
         .. code-block:: python
