@@ -88,6 +88,9 @@ _SETTERS = re.compile(
 )
 
 
+_Declaration = ast.FunctionDef | ast.AsyncFunctionDef | ast.Assign
+
+
 class Exhausted(Exception):
     """The program is too large to be followed to the end."""
 
@@ -126,6 +129,8 @@ class Interpreter:
         self._members: dict[int, bool] = {}
         self._holding: dict[int, bool] = {}
         self._symbols: dict[Path, dict[str, list[ast.stmt]]] = {}
+        self._lineages: dict[str, list[tuple[str, dict[str, _Declaration]]]] = {}
+        self._canonical: dict[tuple[Path, str], str] = {}
         self._globals: dict[tuple[Path, str], Value] = {}
         self._frames: list[_Frame] = [_Frame(0, None, None, "")]
         self._active: list[ast.AST] = []
@@ -412,15 +417,17 @@ class Interpreter:
         self._assign(node.target, self._added(before, change), scope, node)
 
     def _added(self, left: Value, right: Value) -> Value:
+        listed = [item for item in (*parts(left), *parts(right)) if isinstance(item, Parameters)]
+        if listed and all(isinstance(item, Parameters) for item in (*parts(left), *parts(right))):
+            things = tuple(thing for item in listed for thing in item.things)
+            return Parameters(things, all(item.trainable for item in listed), any(item.partial for item in listed))
+        if listed:
+            return Sequence([left, right])
         if isinstance(left, Sequence) and isinstance(right, Sequence):
             items = left.items + right.items
             return Sequence(items) if len(items) <= _MOST_ITEMS else Many(either(items))
         if isinstance(left, (Sequence, Many)) or isinstance(right, (Sequence, Many)):
             return Many(either([self._element(left), self._element(right)]))
-        if isinstance(left, Parameters) and isinstance(right, Parameters):
-            return Parameters(
-                left.things + right.things, left.trainable and right.trainable, left.partial | right.partial
-            )
         if isinstance(left, Thing) and left.kind in ("unknown", "class") and not self.following:
             return left
         return self._computed(left, right)
@@ -543,7 +550,10 @@ class Interpreter:
                 else self._known(found_name or f"{holder.path.stem}.{name}")
             )
         if isinstance(holder, Interface):
-            return Interface(self.program.canonical(path, f"{holder.name}.{name}"))
+            key = (path, f"{holder.name}.{name}")
+            if key not in self._canonical:
+                self._canonical[key] = self.program.canonical(*key)
+            return Interface(self._canonical[key])
         if isinstance(holder, Class):
             return self._class_attribute(holder, name)
         if isinstance(holder, Parameters) and name in ("data", "name", "shape", "dtype", "requires_grad"):
@@ -555,25 +565,29 @@ class Interpreter:
         return Member(holder, name)
 
     def _class_attribute(self, holder: Class, name: str) -> Value:
-        for owner, node in self._lineage(holder.reference):
-            for item in node.body:
-                if isinstance(item, (ast.FunctionDef, ast.AsyncFunctionDef)) and item.name == name:
-                    static = any(dotted(d) == "staticmethod" for d in item.decorator_list)
-                    bound = (
-                        holder if any(dotted(d) == "classmethod" for d in item.decorator_list) and not static else None
-                    )
-                    return Function(_path(owner), item, None, bound, owner)
-                if isinstance(item, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in item.targets):
-                    return self.value(item.value, Scope(_path(owner), {}))
-        return Interface(name)
+        found = self._declared(holder.reference, None, name)
+        if found is None:
+            return Interface(name)
+        owner, item = found
+        if isinstance(item, ast.Assign):
+            return self.value(item.value, Scope(_path(owner), {}))
+        bound = holder if _is_decorated(item, "classmethod") else None
+        return Function(_path(owner), item, None, bound, owner)
 
-    def _lineage(self, reference: str) -> Iterator[tuple[str, ast.ClassDef]]:
+    def _declared(self, reference: str, after: str | None, name: str) -> tuple[str, _Declaration] | None:
+        """Return what a class, or the nearest of its bases behind ``after``, declares as ``name``, and which of them."""
+        if reference not in self._lineages:
+            self._lineages[reference] = list(self._lineage(reference))
+        lineage = self._lineages[reference]
+        start = next((index + 1 for index, (owner, _) in enumerate(lineage) if owner == after), 0)
+        return next(((owner, members[name]) for owner, members in lineage[start:] if name in members), None)
+
+    def _lineage(self, reference: str) -> Iterator[tuple[str, dict[str, _Declaration]]]:
         for base in self.program.lineage(reference):
-            if ".py:" not in base:
-                continue
-            for node in self._symbols_of(_path(base)).get(base.rpartition(":")[2], []):
+            home = _path(base)
+            for node in self._symbols_of(home).get(base.rpartition(":")[2], []) if ".py:" in base else ():
                 if isinstance(node, ast.ClassDef):
-                    yield base, node
+                    yield base, _declarations(node)
 
     def method(self, thing: Thing, name: str) -> Function | None:
         """Return the method ``name`` of an object of a class of the project, bound to it."""
@@ -583,18 +597,13 @@ class Interpreter:
         return found if isinstance(found, Function) else None
 
     def _inherited(self, thing: Thing, after: str | None, name: str) -> Value | None:
-        passed = after is None
-        for owner, node in self._lineage(thing.reference):
-            if not passed:
-                passed = owner == after
-                continue
-            for item in reversed(node.body):
-                if isinstance(item, (ast.FunctionDef, ast.AsyncFunctionDef)) and item.name == name:
-                    static = any(dotted(d) == "staticmethod" for d in item.decorator_list)
-                    return Function(_path(owner), item, None, None if static else thing, owner)
-                if isinstance(item, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in item.targets):
-                    return self.value(item.value, Scope(_path(owner), {}))
-        return None
+        found = self._declared(thing.reference, after, name)
+        if found is None:
+            return None
+        owner, item = found
+        if isinstance(item, ast.Assign):
+            return self.value(item.value, Scope(_path(owner), {}))
+        return Function(_path(owner), item, None, None if _is_decorated(item, "staticmethod") else thing, owner)
 
     def _thing_attribute(self, thing: Thing, name: str) -> Value:
         if name in thing.attributes:
@@ -742,14 +751,14 @@ class Interpreter:
     def _comprehension(self, node: ast.expr, scope: Scope) -> Value:
         assert isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp))
         inner = Scope(scope.path, {}, scope)
-        filtered = False
+        tests = [ast.unparse(test) for generator in node.generators for test in generator.ifs]
         for generator in node.generators:
             iterated = self.value(generator.iter, inner)
             self._assign(generator.target, self._element(iterated), inner, generator.target)
-            filtered = filtered or bool(generator.ifs)
         value = self.value(node.value if isinstance(node, ast.DictComp) else node.elt, inner)
         if isinstance(value, Parameters) and value.one:
-            return Parameters(value.things, value.trainable, value.partial or filtered)
+            asks = ["requires_grad" in test for test in tests]
+            return Parameters(value.things, value.trainable or any(asks), value.partial or not all(asks))
         return Mapping({}, [value]) if isinstance(node, ast.DictComp) else Many(value)
 
     def _inside(self, node: ast.expr, scope: Scope) -> Value:
@@ -971,6 +980,7 @@ class Interpreter:
             return self._optimizer(given, place)
         thing = self._thing("class", made.reference, place)
         thing.is_network = any(base.startswith("mindspore.nn.") for base in lineage)
+        thing.is_layer = any(_WITH_PARAMETERS.match(base) for base in lineage)
         constructor = self.method(thing, "__init__")
         if constructor is not None:
             self._invoke(constructor, arguments, keywords, relocate=None)
@@ -1154,7 +1164,9 @@ class Interpreter:
             return Many(self._call(arguments[0], [self._element(x) for x in arguments[1:]], {}, None, arguments[0], ""))
         value = arguments[-1] if name == "filter" else arguments[0]
         if name == "filter" and isinstance(value, Parameters):
-            return Parameters(value.things, value.trainable, partial=True)
+            test = arguments[0]
+            asks = isinstance(test, Function) and "requires_grad" in ast.unparse(test.node)
+            return Parameters(value.things, value.trainable or asks, value.partial or not asks)
         return value
 
     def _member(
@@ -1329,7 +1341,7 @@ class Interpreter:
             return True
         if thing.kind == "unknown":
             return thing.is_network or thing.frozen_by() is not None
-        return thing.kind == "interface" and bool(_WITH_PARAMETERS.match(thing.reference))
+        return thing.is_layer or (thing.kind == "interface" and bool(_WITH_PARAMETERS.match(thing.reference)))
 
     def _holders(self, thing: Thing) -> list[Thing]:
         return [item for item in below(thing) if self._has_own_parameters(item)]
@@ -1401,6 +1413,21 @@ def _bound_names(node: ast.stmt) -> Iterator[str]:
         for item in ast.walk(target):
             if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store):
                 yield item.id
+
+
+def _declarations(node: ast.ClassDef) -> dict[str, _Declaration]:
+    """Return the methods and attributes in the body of a class; of two with one name the later counts."""
+    found: dict[str, _Declaration] = {}
+    for item in node.body:
+        if isinstance(item, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            found[item.name] = item
+        elif isinstance(item, ast.Assign):
+            found.update((target.id, item) for target in item.targets if isinstance(target, ast.Name))
+    return found
+
+
+def _is_decorated(item: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
+    return any(dotted(decorator) == name for decorator in item.decorator_list)
 
 
 def _is_class_name(name: str) -> bool:

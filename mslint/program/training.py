@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from mslint.program.interpreter import Exhausted, Interpreter
@@ -27,6 +29,10 @@ from mslint.source.text import Unreadable, read
 _MOST_ENTRIES = 12
 _MOST_STEPS = 400_000
 _MOST_ALTERNATIVES = 3
+_TRAINS = re.compile(
+    r"TrainOneStep|value_and_grad|GradOperation|\bgrad\(|\bModel\(|build_train_network|ForwardValueAndGrad"
+)
+_FREEZES = re.compile(r"\.requires_grad\s*=")
 
 
 @dataclass(frozen=True)
@@ -53,7 +59,6 @@ class VainFreeze:
     """
 
     hush: Hush
-    network: str
     loaded: bool
     step: Place
 
@@ -107,12 +112,12 @@ def training_of(program: Program, path: Path, text: str) -> Training:
 def _training_of(program: Program, path: Path, text: str) -> Training:
     trees = _Trees(program, path, text)
     result = Training()
-    for entry in _entries(program, path)[:_MOST_ENTRIES]:
+    entries = (entry for entry in _entries(program, path) if _mentions(program, entry, _TRAINS))
+    for entry in islice(entries, _MOST_ENTRIES):
         result.add(program.remember((Training, entry, trees.version), partial(_run, program, entry, trees)))
     result.close()
     for found in _alone(program, path, trees, result.visited):
-        found.close()
-        result.inputs |= {item for item in found.inputs if item.place not in result.opened and not item.shared}
+        result.inputs |= {item for item in found.inputs if item.place not in result.opened}
     return result
 
 
@@ -227,8 +232,7 @@ def _judge_hushed(interpreter: Interpreter, weights: Weights, step: Place, resul
         if not own & trained:
             result.spared.update(thing.hushed)
         elif trained - own:
-            name = thing.reference.rpartition(":")[2]
-            result.vain.update(VainFreeze(hush, name, thing.loaded, step) for hush in thing.hushed)
+            result.vain.update(VainFreeze(hush, thing.loaded, step) for hush in thing.hushed)
 
 
 def _alone(program: Program, path: Path, trees: _Trees, visited: set[str]) -> Iterator[Training]:
@@ -241,9 +245,11 @@ def _alone(program: Program, path: Path, trees: _Trees, visited: set[str]) -> It
             if root in followed or root in visited:
                 continue
             followed.add(root)
-            found = _follow_class(program, root, trees)
-            if found is not None:
-                yield found
+            # Without a script, only requires_grad can tell what is not trained.
+            if _mentions(program, _path(root), _FREEZES):
+                yield program.remember(
+                    (_follow_class, root, trees.version), partial(_follow_class, program, root, trees)
+                )
 
 
 def _outermost(program: Program, reference: str) -> list[str]:
@@ -264,7 +270,7 @@ def _builders(program: Program, reference: str) -> list[str]:
 
 
 def _find_builders(program: Program, reference: str) -> Iterator[str]:
-    home = Path(reference.rpartition(":")[0])
+    home = _path(reference)
     name = reference.rpartition(":")[2]
     for user in sorted({home, *program.importers(home)}):
         for other, facts in program.facts(user).classes.items():
@@ -277,15 +283,31 @@ def _find_builders(program: Program, reference: str) -> Iterator[str]:
                 yield f"{user}:{other}"
 
 
-def _follow_class(program: Program, reference: str, trees: _Trees) -> Training | None:
-    path, name = Path(reference.rpartition(":")[0]), reference.rpartition(":")[2]
+def _follow_class(program: Program, reference: str, trees: _Trees) -> Training:
+    path = _path(reference)
     tree = trees(path)
+    name = reference.rpartition(":")[2]
     node = next((n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name), None) if tree else None
     if node is None:
-        return None
+        return Training()
     interpreter = Interpreter(program, trees, _MOST_STEPS)
     try:
         thing = interpreter.make_alone(Class(reference, path, node))
     except (Exhausted, RecursionError):
-        return None
-    return _follow(interpreter, thing, None, Place.of(path, node))
+        return Training()
+    found = _follow(interpreter, thing, None, Place.of(path, node))
+    found.close()
+    return found
+
+
+def _mentions(program: Program, path: Path, words: re.Pattern[str]) -> bool:
+    """Tell whether ``words`` occur in ``path`` or in what it imports."""
+    return any(_says(program, file, words) for file in program.reachable(path))
+
+
+def _says(program: Program, path: Path, words: re.Pattern[str]) -> bool:
+    return program.remember((_says, path, words), lambda: bool(words.search(_text(path) or "")))
+
+
+def _path(reference: str) -> Path:
+    return Path(reference.rpartition(":")[0])

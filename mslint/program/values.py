@@ -225,6 +225,8 @@ class Thing(Value):
     frozen: Reason | None = None
     is_network: bool = False
     """For something unknown: whether the program treats it as a network."""
+    is_layer: bool = False
+    """For an object of a class of the project: whether it descends from a layer with parameters."""
     transient: bool = False
     """Whether it was made in a forward pass, as a record of tensors."""
     loaded: bool = False

@@ -27,7 +27,12 @@ class FreezeThatDoesNot(Rule):
         gradients, weight decay and updates; a loss computed with it moves its own yardstick.
 
     Evidence
-        EVIDENCE
+        Measured on MindSpore 2.10.0, CPU. fixtures/freeze-that-does-not/bad.py prints that 30 steps moved the encoder, for
+        which ``set_grad(False)`` had been called, by up to 0.21, and brought the loss to 0.0005: both networks agreed on
+        features that are easy to match. In fixed.py the encoder moved by 0.0 and the loss stayed at 0.042. ``mslint verify
+        fixtures/freeze-that-does-not/bad.py --against fixtures/freeze-that-does-not/fixed.py --mode graph`` (and
+        ``pynative``): 25 backward nodes become 10 in graph mode, the gradients of the encoder's four parameters are gone, and
+        a PyNative step makes 35 operator calls instead of 49.
 
     Example
         .. code-block:: python
@@ -188,7 +193,7 @@ class FreezeThatDoesNot(Rule):
                 self.code,
                 self.name,
                 self.severity,
-                _message(module, item),
+                _message(module, item, _receiver(module.text(start, end))),
                 module.source.filename,
                 start,
                 end,
@@ -202,10 +207,14 @@ def _meant_to_freeze(item: VainFreeze) -> bool:
     return item.hush.method == "set_grad" or (item.loaded and item.hush.in_constructor)
 
 
-def _message(module: Module, item: VainFreeze) -> str:
+def _receiver(call: str) -> str:
+    return call[: call.rindex("(")].rpartition(".")[0]
+
+
+def _message(module: Module, item: VainFreeze, network: str) -> str:
     step = item.step
     where = f"row {step.row}" if step.path == module.source.path else f"{basename(step.path)}, row {step.row}"
     return (
-        f"{item.hush.method}(False) freezes nothing: {item.network} stays among the weights of the training step ({where}) "
+        f"{item.hush.method}(False) freezes nothing: `{network}` stays among the weights of the training step ({where}) "
         "and is trained; set requires_grad = False on its parameters before the optimizer is built"
     )

@@ -29,7 +29,14 @@ class UnstoppedFrozenFeature(Rule):
         the reader looks, and changes no number.
 
     Evidence
-        EVIDENCE
+        Measured on MindSpore 2.10.0, CPU, by ``mslint verify fixtures/unstopped-frozen-feature/bad.py --against
+        fixtures/unstopped-frozen-feature/fixed.py --mode graph`` (and ``pynative``): a PyNative step records 36 autograd
+        nodes without the stop and 19 with it; in graph mode both have 28 forward and 14 backward nodes, because the compiler
+        prunes what leads to no weight; loss, gradients and updated parameters are bit-equal in both modes. So the finding is
+        ``info`` where the network is not among the weights. Where it is (an optimizer over ``get_parameters()``), graph mode
+        prunes nothing and the finding is a ``warning``: with a teacher in the list of weights, stopping its output brought
+        the backward graph from 69 to 36 nodes and the PyNative graph from 88 to 47, and steps without the stop took 2 to 2.6
+        times as long (MindSpore 2.10.0, CPU).
 
     Example
         .. code-block:: python
@@ -416,7 +423,7 @@ def _message(module: Module, item: LossInput, start: Position, end: Position) ->
             "let the call return the features, stop them, then run the trained parts"
         )
     if item.trained:
-        untrained += ", yet the optimizer got it with get_parameters()"
+        untrained += ", yet the weights were listed with get_parameters()"
     returns = "" if call.startswith(item.feature.network) else f"`{call}` returns its output; "
     return (
         f"{untrained} and its input here depends on no trained parameter; {returns}"
