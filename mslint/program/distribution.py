@@ -21,7 +21,8 @@ from mslint.source.text import Unreadable, read
 
 INITIALISERS = ("init", "init_process_group")
 _MOST_SCENARIOS = 3
-_MOST_ENTRIES = 40
+_MOST_ENTRIES = 12
+_TEST_TOOLS = ("pytest", "unittest")
 _KEPT = 64
 
 
@@ -97,10 +98,19 @@ class Distribution:
         return [run for entry in self.entries(path) for run in self._runs_of(entry)]
 
     def entries(self, path: Path) -> list[Path]:
-        """Return the files that a person starts and that import ``path``, directly or not."""
-        users = sorted(self._program.users(path))
-        found = [user for user in users if self._is_entry(user)]
-        return found[:_MOST_ENTRIES]
+        """Return the files that a person starts and that import ``path``, directly or not; the nearest, if there are many."""
+        found: list[Path] = []
+        seen = {path}
+        queue = [path]
+        for user in queue:
+            if self._is_entry(user):
+                found.append(user)
+                if len(found) == _MOST_ENTRIES:
+                    break
+            more = sorted(self._program.importers(user) - seen)
+            seen.update(more)
+            queue += more
+        return found
 
     def _may_initialise(self, entry: Path) -> bool:
         """Tell whether any file that ``entry`` runs mentions what makes a run distributed: most scripts have none."""
@@ -111,7 +121,10 @@ class Distribution:
         )
 
     def _is_entry(self, path: Path) -> bool:
-        return "__name__" in self._program.facts(path).uses or not self._program.importers(path)
+        facts = self._program.facts(path)
+        if any(target.partition(".")[0] in _TEST_TOOLS for target in facts.all_imports()):
+            return False
+        return "__name__" in facts.uses or not self._program.importers(path)
 
     def _runs_of(self, entry: Path) -> tuple[Run, ...]:
         found = self._runs.get(entry)

@@ -127,6 +127,12 @@ class Rehearsal:
         self._facts: dict[Key, bool] = {}
         self._assume_all(facts)
         self._given = dict(self._facts)
+        self._equal: dict[Key, Value] = {
+            key[1]: RANK_SIZE
+            for key in facts
+            if isinstance(key, tuple) and len(key) == 3 and self._is_rank_size(key[1])
+        }
+        """Values that are known to be the rank or the number of ranks without being computed from it."""
         self._modules: dict[Path, ModuleValue] = {}
         self._stored: Names = {}
         self._journals: list[dict[tuple[int, object], tuple[dict[object, Value], Value]]] = []
@@ -164,6 +170,12 @@ class Rehearsal:
                 (">", "1", True), (">=", "2", True), ("==", "1", False), ("<=", "1", False), ("<", "2", False),
             )
         )  # fmt: skip
+
+    def equate(self, value: Value, meaning: Parallel) -> None:
+        """Take ``value``, where it is not known, for ``meaning`` from here on."""
+        for option in options(value):
+            if isinstance(option, Symbol):
+                self._equal[option.key] = meaning
 
     def truth(self, value: Value) -> bool | None:
         """Tell whether ``value`` counts as true; None if that is not known."""
@@ -558,6 +570,8 @@ class Rehearsal:
         """Return what ``node`` is here and now."""
         handler = _EXPRESSIONS.get(type(node))
         found = handler(self, node) if handler else self._unknown(node)
+        if isinstance(found, Symbol):
+            found = self._equal.get(found.key, found)
         if isinstance(found, Parallel) or (isinstance(found, Symbol) and found.parallel):
             self._note_reader()
         return found

@@ -184,6 +184,8 @@ class Foreign:
         if last == "set_auto_parallel_context":
             for word, value in keywords.items():
                 rehearsal.write(self.parallel_context, word, value)
+                if word in ("device_num", "global_rank"):
+                    rehearsal.equate(value, RANK_SIZE if word == "device_num" else RANK)
         elif last == "reset_auto_parallel_context":
             for setting in list(self.parallel_context):
                 rehearsal.write(self.parallel_context, setting, NONE)

@@ -233,6 +233,33 @@ class UnshardedDataset(Rule):
         model.train(1, ds.GeneratorDataset(stream, ["x"]))
         model.train(1, ds.MindDataset(files[get_rank() :: get_group_size()]))
         """,
+        # Rank and number of ranks from the command line, told to MindSpore, used by the source.
+        """
+        import argparse
+        import mindspore as ms
+        import mindspore.dataset as ds
+        from mindspore.communication import init
+        from settings import model
+
+        class Part:
+            def __init__(self, first, step):
+                self.own = list(range(first, 100, step))
+
+            def __getitem__(self, index):
+                return self.own[index]
+
+            def __len__(self):
+                return len(self.own)
+
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--size", type=int)
+        parser.add_argument("--number", type=int)
+        given = parser.parse_args()
+        if given.size > 1:
+            init()
+            ms.set_auto_parallel_context(parallel_mode="data_parallel", device_num=given.size, global_rank=given.number)
+        model.train(1, ds.GeneratorDataset(Part(given.number, given.size), ["x"]))
+        """,
         # One device in the one branch, several in the other, by whatever test.
         """
         import mindspore as ms
