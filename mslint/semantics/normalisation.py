@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import libcst as cst
+
 from mslint.semantics.epsilon import Added, added_epsilon
 from mslint.semantics.formula import Expression, Formula, elements, numbers, read, same
 from mslint.semantics.formula import values as all_values
@@ -128,11 +130,26 @@ def _deviation(above: Expression, statistic: Formula) -> str | None:
 def _is_fused(statistic: Formula) -> bool:
     """Tell whether a fused layer may normalise along the axis of ``statistic``.
 
-    Of the batch (axis 0) BatchNorm keeps running statistics as well; of several axes at once InstanceNorm runs on GPU only,
-    and the others of that kind standardise weights.
+    One axis (LayerNorm, GroupNorm) or all but the first (GroupNorm of one group). Of the batch, axis 0, BatchNorm keeps
+    running statistics as well; of height and width InstanceNorm runs on GPU only; standardised weights have no layer.
     """
     along = axis(statistic)
-    return along is not None and 0 not in axes(statistic) and len(axes(statistic)) < 2
+    if along is None or 0 in axes(statistic) or _is_parameter(statistic.first):
+        return False
+    return len(axes(statistic)) < 2 or axes(statistic) == (1, 2, 3)
+
+
+def _is_parameter(expression: Expression) -> bool:
+    """Tell whether ``expression`` is made of a parameter of the cell alone."""
+    for value in all_values(expression, calls=0, through=False):
+        formula, node = read(value), value.node
+        if isinstance(node, cst.Attribute):
+            return True
+        if isinstance(node, cst.Call) and value.module.resolve(node.func) == "mindspore.Parameter":
+            return True
+        if formula.operation in ("same", "subtract", "square", "power") and _is_parameter(formula.first):
+            return True
+    return False
 
 
 def _is_less_its_mean(formula: Formula) -> bool:

@@ -84,12 +84,21 @@ def _quotient(formula: Formula, depth: int) -> Produced | None:
         part = read(value)
         while part.operation == "add":
             part = read(values(part.first)[0])
-        if part.operation == "sum" and same(part.first, above):
+        if part.operation == "sum" and any(same(part.first, factor) for factor in _factors(above)):
             kind = "exp / sum(exp)" if exponential(above) else "x / sum(x)"
             return Produced(kind, formula.expression)
     if exponential(above) is not None and summed_exponentials(below) is not None:
         return Produced("exp / sum(exp)", formula.expression)
     return None
+
+
+def _factors(expression: Expression) -> Iterator[Expression]:
+    """Yield ``expression`` and, of a product with a mask, what is multiplied."""
+    yield expression
+    for value in values(expression, calls=0):
+        formula = read(value)
+        if formula.operation == "multiply":
+            yield from formula.operands
 
 
 def odds(expression: Expression) -> Expression | None:

@@ -60,6 +60,7 @@ class EpsilonAdd(Rule):
         - ``log(p + e)`` where ``p`` is the output of a softmax or a sigmoid, one minus it, or a quotient of exponentials, and
           the like of it returned from ``construct`` for another file to take the logarithm of;
         - ``log(sum(exp(x)) + e)`` and ``exp(x) / (sum(exp(x)) + e)`` where no mask can make the sum zero;
+        - ``log(p + e)`` beside ``log(1 - p + e)``, and ``p * log(p + e)``, wherever ``p`` comes from (info);
         - ``log(p / (1 - p) + e)``, the logit by hand, which the epsilon does not protect at ``p = 1``;
         - logits shifted by an epsilon before a softmax or a cross entropy, which a shift does not move;
         - an epsilon that float32 does not see: ``1 - 1e-15`` is 1;
@@ -194,7 +195,7 @@ class EpsilonAdd(Rule):
                 total = (scaled * others).sum(-1)
                 return ops.log(total + 1e-10) - share.mean()  # <- MS201
         """,
-        # A binary cross entropy by hand of what came from out of sight; the logarithm of an exponential.
+        # A cross entropy and an entropy by hand of what came from out of sight; the logarithm of an exponential.
         """
         from mindspore import nn, ops
 
@@ -203,6 +204,9 @@ class EpsilonAdd(Rule):
                 seen = image * ops.log(rebuilt + 1e-8)  # <- MS201
                 unseen = (1 - image) * ops.log(1 - rebuilt + 1e-8)  # <- MS201
                 return -(seen + unseen).sum() - ops.log(ops.exp(-distance) + 1e-12).sum()  # <- MS201
+
+            def entropy(self, share):
+                return -(share * ops.log(share + 1e-5)).sum(-1)  # <- MS201
         """,
         # The logit by hand.
         """
@@ -259,11 +263,15 @@ class EpsilonAdd(Rule):
                 spread = self.mean(ops.square(x - middle), -1)
                 return (x - middle) / ops.sqrt(spread + self.epsilon)  # <- MS201
 
+            def group(self, x):
+                middle = self.mean(x, (1, 2, 3))
+                return (x - middle) / (ops.std(x, axis=(1, 2, 3), keepdims=True) + self.epsilon)  # <- MS201
+
             def root(self, x):
                 return x * ops.rsqrt(self.mean(x * x, -1) + self.epsilon)  # <- MS201
 
             def construct(self, x):
-                return self.unit(x) + self.row(x) + self.layer(x) + self.root(x)
+                return self.unit(x) + self.row(x) + self.layer(x) + self.group(x) + self.root(x)
         """,
         # Returned for a logarithm that is taken by someone else.
         """
@@ -497,6 +505,14 @@ def _guarded(added: Added, logarithm: Expression) -> Iterator[_Conclusion]:
         )
         yield _Conclusion(added.expression, message, severity, ((power, "the exponential is taken here"),))
         return
+    if _is_entropy(added, logarithm):
+        message = (
+            f"`{added.value.code}` times the logarithm of itself plus {added.written} is an entropy by hand: if its values "
+            f"come from a softmax, softmax times ops.log_softmax of the logits needs no epsilon and loses no gradient; "
+            f"{_NUMBERS}"
+        )
+        yield _Conclusion(added.expression, message, Severity.INFO, ((logarithm, "the logarithm is taken here"),))
+        return
     partner = _complement(added, logarithm)
     if partner is not None:
         message = (
@@ -506,6 +522,23 @@ def _guarded(added: Added, logarithm: Expression) -> Iterator[_Conclusion]:
             f"are none; {_NUMBERS}"
         )
         yield _Conclusion(added.expression, message, Severity.INFO, ((partner.expression, "the other half is here"),))
+
+
+def _is_entropy(added: Added, logarithm: Expression) -> bool:
+    """Tell whether the logarithm of a value is multiplied by the value itself."""
+    module = logarithm.module
+    for parent in module.ancestors(logarithm.node):
+        if not isinstance(parent, (cst.BinaryOperation, cst.Call, cst.Arg)):
+            return False
+        formula = read(Expression(module, parent))
+        if formula.operation == "multiply":
+            return any(same(_unsigned(operand), added.value) for operand in formula.operands)
+    return False
+
+
+def _unsigned(expression: Expression) -> Expression:
+    formula = read(expression)
+    return formula.first if formula.operation == "negative" else expression
 
 
 def _complement(added: Added, logarithm: Expression) -> Added | None:
