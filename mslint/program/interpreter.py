@@ -11,6 +11,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeGuard
 
@@ -919,11 +920,7 @@ class Interpreter:
         outside = self._frames[-1].number
         return _relocated(
             result,
-            lambda feature: (
-                Feature(call, feature.network, feature.reason, outside, feature.outer)
-                if feature.frame == frame
-                else feature
-            ),
+            lambda feature: replace(feature, place=call, frame=outside) if feature.frame == frame else feature,
         )
 
     def _bind(self, function: Function, arguments: list[Value], keywords: dict[str, Value], scope: Scope) -> None:
@@ -1220,8 +1217,8 @@ class Interpreter:
             self._inherit(thing, arguments, keywords, place)
             return Constant(None)
         if name in ("cells", "cells_and_names", "name_cells", "modules"):
-            inner = [item for item in below(thing) if item is not thing and item.kind != "parameter"]
-            cell = either(list(inner)) if inner else Tensor()
+            cell = self._thing("unknown", "cell", place, [thing])
+            cell.is_network = True
             return Many(Sequence([Tensor(), cell])) if name == "cells_and_names" else Many(cell)
         if name in ("append", "insert", "extend", "insert_child_to_cell", "add_module", "register_module"):
             thing.children.extend(self._layers(arguments[-1:]))
@@ -1242,7 +1239,9 @@ class Interpreter:
         method = {"train": "set_train", "eval": "set_train"}.get(name, name)
         thing.hushed = [item for item in thing.hushed if item.method != method]
         if isinstance(flag, Constant) and not flag.value:
-            thing.hushed.append(Hush(method, place, self._frames[-1].name == "__init__"))
+            frame = self._frames[-1]
+            maker = frame.this if frame.name == "__init__" and isinstance(frame.this, Thing) else None
+            thing.hushed.append(Hush(method, place, maker))
 
     def _apply(
         self, thing: Thing, arguments: list[Value], keywords: dict[str, Value], place: Place, written: str
@@ -1264,9 +1263,9 @@ class Interpreter:
         given = joined(self.flow(value) for value in (*arguments, *keywords.values()))
         reason = self.reason_untrained(thing)
         if reason is not None and not given.trained and (arguments or keywords):
-            return Tensor(
-                Flow(False, frozenset((Feature(place, written, reason, self._frames[-1].number, self._outer),)))
-            )
+            frame, layers = self._frames[-1].number, len(self._holders(thing))
+            feature = Feature(place, written, reason, layers, frame, self._outer)
+            return Tensor(Flow(False, frozenset((feature,))))
         if given.trained or reason is None:
             result = self._output(thing, arguments, keywords, place, written, given)
             if self.flow(result).trained:
@@ -1350,6 +1349,8 @@ class Interpreter:
         """Return why nothing of ``thing`` is trained; None if something is, may be, or if it has no parameters."""
         holders = self._holders(thing)
         learnable = [item for item in holders if not (item.kind == "parameter" and item.frozen)]
+        if any(item.transient for item in learnable):
+            return None  # a layer made in the forward pass: no optimizer can hold it, and nobody meant that
         if not learnable or any(item.frozen_by() is None and self._is_member(item) for item in learnable):
             return None
         frozen = [reason for item in learnable if (reason := item.frozen_by())]

@@ -55,11 +55,11 @@ class LossInput:
 class VainFreeze:
     """A network that ``hush`` is meant to freeze and that the training step at ``step`` trains nevertheless.
 
-    ``loaded`` says that it got its weights from a checkpoint.
+    ``pretrained`` says that it got its weights from a checkpoint and was hushed by what the step runs when that was made.
     """
 
     hush: Hush
-    loaded: bool
+    pretrained: bool
     step: Place
 
 
@@ -90,7 +90,7 @@ class Training:
         closed = {item for item in self.inputs if item.place not in self.opened}
         for item in self.inputs - closed:
             outer = item.feature.outer
-            if item.alone and outer is not None and outer != item.place:
+            if item.alone and item.feature.layers > 1 and outer is not None and outer != item.place:
                 closed.add(replace(item, place=outer, shared=True))
         self.inputs = closed
         self.vain = {item for item in self.vain if item.hush not in self.spared}
@@ -218,11 +218,11 @@ def _follow(interpreter: Interpreter, target: Value, weights: Weights | None, pl
             }
         interpreter.choice += 1
     if weights is not None and weights.known:
-        _judge_hushed(interpreter, weights, place, result)
+        _judge_hushed(interpreter, target, weights, place, result)
     return result
 
 
-def _judge_hushed(interpreter: Interpreter, weights: Weights, step: Place, result: Training) -> None:
+def _judge_hushed(interpreter: Interpreter, target: Value, weights: Weights, step: Place, result: Training) -> None:
     members = {id(item): item for root in weights.things for item in below(root)}
     trained = {key for key, item in members.items() if interpreter.trains(item)}
     for thing in interpreter.things:
@@ -232,7 +232,9 @@ def _judge_hushed(interpreter: Interpreter, weights: Weights, step: Place, resul
         if not own & trained:
             result.spared.update(thing.hushed)
         elif trained - own:
-            result.vain.update(VainFreeze(hush, thing.loaded, step) for hush in thing.hushed)
+            for hush in thing.hushed:
+                made = hush.maker is not None and (hush.maker is target or id(hush.maker) in interpreter.called)
+                result.vain.add(VainFreeze(hush, thing.loaded and made, step))
 
 
 def _alone(program: Program, path: Path, trees: _Trees, visited: set[str]) -> Iterator[Training]:

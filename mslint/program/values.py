@@ -35,6 +35,8 @@ class Feature:
     place: Place
     network: str
     reason: Reason
+    layers: int
+    """How many layers with parameters the network has."""
     frame: int = field(compare=False, default=0)
     outer: Place | None = field(compare=False, default=None)
     """The call in the loss itself that it comes from."""
@@ -205,7 +207,8 @@ class Hush:
 
     method: str
     place: Place
-    in_constructor: bool
+    maker: Thing | None
+    """The object in whose constructor it stands."""
 
 
 @dataclass(eq=False)

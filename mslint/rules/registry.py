@@ -49,13 +49,13 @@ BUILT_IN = (
         "MS102",
         "unstopped-frozen-feature",
         "mslint.rules.autodiff.unstopped_frozen_feature:UnstoppedFrozenFeature",
-        (b"construct", b"value_and_grad", b"GradOperation", b"grad("),
+        (b"def construct", b"value_and_grad", b"GradOperation", b"grad("),
     ),
     BuiltIn(
         "MS103",
         "freeze-that-does-not",
         "mslint.rules.autodiff.freeze_that_does_not:FreezeThatDoesNot",
-        (b"set_grad", b"set_train", b".eval("),
+        (b"set_grad(", b"set_train(", b".train(False", b".eval()"),
     ),
     BuiltIn(
         "MS201",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from os.path import basename
 
@@ -10,6 +11,8 @@ from mslint.program.training import VainFreeze, training_of
 from mslint.rules.base import Rule
 from mslint.rules.places import related, span
 from mslint.semantics.module import Module
+
+_SWITCHES = re.compile(r"\b(set_grad|set_train|train)\([^)]*False|\.eval\(\)")
 
 
 class FreezeThatDoesNot(Rule):
@@ -59,7 +62,7 @@ class FreezeThatDoesNot(Rule):
     name = "freeze-that-does-not"
     severity = Severity.ERROR
     summary = "set_grad(False) or set_train(False) is the only freeze of a network that is trained nevertheless"
-    triggers = (b"set_grad", b"set_train", b".eval(")
+    triggers = (b"set_grad(", b"set_train(", b".train(False", b".eval()")
     INVALID = (
         """
         from mindspore import nn
@@ -150,6 +153,36 @@ class FreezeThatDoesNot(Rule):
         step = nn.TrainOneStepCell(loss, nn.SGD(loss.trainable_params()))
         evaluate(net, [])
         """,
+        # A cell for evaluation, with networks that got their weights from a checkpoint.
+        """
+        import mindspore as ms
+        from mindspore import nn
+
+        class Evaluation(nn.Cell):
+            def __init__(self, trunk, head):
+                super().__init__(auto_prefix=False)
+                self.trunk = trunk
+                self.head = head
+                self.trunk.set_train(False)
+
+            def construct(self, x):
+                return self.head(self.trunk(x)).argmax(-1)
+
+        class Loss(nn.Cell):
+            def __init__(self, trunk, head):
+                super().__init__()
+                self.trunk = trunk
+                self.head = head
+
+            def construct(self, x):
+                return self.head(self.trunk(x)).mean()
+
+        trunk, head = nn.Dense(4, 4), nn.Dense(4, 2)
+        ms.load_param_into_net(trunk, ms.load_checkpoint("trunk.ckpt"))
+        loss = Loss(trunk, head)
+        step = nn.TrainOneStepCell(loss, nn.SGD(loss.trainable_params()))
+        evaluation = Evaluation(trunk, head)
+        """,
         # Steps that take turns: each switches the other's network off and leaves it out of its weights.
         """
         from mindspore import nn
@@ -181,6 +214,8 @@ class FreezeThatDoesNot(Rule):
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
+        if not _SWITCHES.search(module.source.text):
+            return
         path = module.source.path
         seen = set()
         for item in sorted(training_of(module.program, path, module.source.text).vain, key=lambda item: item.step):
@@ -204,7 +239,7 @@ class FreezeThatDoesNot(Rule):
 
 def _meant_to_freeze(item: VainFreeze) -> bool:
     """Tell a freeze from switching Dropout and BatchNorm: only pretrained parts are put in evaluation mode for good."""
-    return item.hush.method == "set_grad" or (item.loaded and item.hush.in_constructor)
+    return item.hush.method == "set_grad" or item.pretrained
 
 
 def _receiver(call: str) -> str:

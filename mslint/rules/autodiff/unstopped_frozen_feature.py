@@ -65,7 +65,7 @@ class UnstoppedFrozenFeature(Rule):
     name = "unstopped-frozen-feature"
     severity = Severity.WARNING
     summary = "the output of a network that is not trained enters a loss without stop_gradient"
-    triggers = (b"construct", b"value_and_grad", b"GradOperation", b"grad(")
+    triggers = (b"def construct", b"value_and_grad", b"GradOperation", b"grad(")
     INVALID = (
         # A teacher frozen through a variable that holds its parameters.
         """
@@ -222,7 +222,7 @@ class UnstoppedFrozenFeature(Rule):
         class Net(nn.Cell):
             def __init__(self):
                 super().__init__()
-                self.trunk = nn.Dense(8, 8)
+                self.trunk = nn.SequentialCell(nn.Dense(8, 8), nn.ReLU(), nn.Dense(8, 8))
                 self.head = nn.Dense(8, 2)
 
             def construct(self, x):
@@ -370,6 +370,33 @@ class UnstoppedFrozenFeature(Rule):
 
         weights = trunk.trainable_params() + head.trainable_params()
         step = ms.value_and_grad(forward, None, weights)
+        """,
+        # Groups of weights picked cell by cell, and a layer made in the forward pass: nothing was meant to stay fixed.
+        """
+        from mindspore import nn
+
+        class Net(nn.Cell):
+            def __init__(self):
+                super().__init__()
+                self.stem = nn.Conv2d(3, 8, 3)
+                self.norm = nn.BatchNorm2d(8)
+                self.head = nn.Conv2d(8, 1, 3)
+
+            def groups(self):
+                plain, rest = [], []
+                for _, cell in self.cells_and_names():
+                    if isinstance(cell, nn.Conv2d):
+                        plain.append(list(cell.get_parameters())[0])
+                    elif isinstance(cell, nn.BatchNorm2d):
+                        rest.extend(cell.trainable_params())
+                return [{"params": plain}, {"params": rest, "weight_decay": 0.0}]
+
+            def construct(self, x):
+                same = nn.Conv2d(3, 3, 1)
+                return self.head(self.norm(self.stem(same(x)))).mean()
+
+        net = Net()
+        step = nn.TrainOneStepCell(net, nn.SGD(net.groups()))
         """,
         # set_grad(False) freezes nothing: MS103's business.
         """
