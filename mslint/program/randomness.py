@@ -60,6 +60,7 @@ class Purpose(Enum):
     """Augmentation, noise, negative samples: drawn anew for each sample or step."""
     WEIGHTS = "initial weights"
     ORDER = "an order or a split"
+    EXAMPLE = "an example input"
     OTHER = "something else"
 
 
@@ -107,13 +108,16 @@ class Randomness:
         self.values = values_of(graph)
         self._bases: dict[str, tuple[str, ...]] = {}
         self.seeds: list[Seed] = []
-        self.draws: list[Draw] = []
         for function in graph.functions.values():
             for call in function.calls:
                 name = call.callee.rpartition(".")[2]
                 if "seed" in name:
                     self.seeds.extend(self._seed(call))
-            self.draws.extend(self._draws(function))
+
+    @cached_property
+    def draws(self) -> list[Draw]:
+        """All calls that take numbers from a global stream."""
+        return [draw for function in self.graph.functions.values() for draw in self._draws(function)]
 
     def _seed(self, call: CallSite) -> Iterator[Seed]:
         name = self.values.resolve(call.path, call.callee)
@@ -148,6 +152,8 @@ class Randomness:
             return Purpose.ORDER if whole_epoch else Purpose.SAMPLE
         if function.node in self.weight_functions:
             return Purpose.WEIGHTS
+        if any(self.values.resolve(call.path, call.callee) == "mindspore.export" for call in function.calls):
+            return Purpose.EXAMPLE
         if self._at_each_step(function, row):
             return Purpose.SAMPLE
         return Purpose.ORDER if in_order else Purpose.OTHER
@@ -183,6 +189,48 @@ class Randomness:
             if callers and callers <= found | {node}:
                 found.add(node)
         return found
+
+    @cached_property
+    def local_seeds(self) -> set[Seed]:
+        """The seeds that serve the draws of their own function: of a split, a schedule, made data.
+
+        What that function calls draws nothing, and nothing that it draws is for a sample.
+        """
+        found: set[Seed] = set()
+        by_node = self._draws_by_node
+        for seed in self.seeds:
+            own = [
+                draw for draw in by_node.get(seed.node, []) if draw.stream in seed.streams and draw.row > seed.call.row
+            ]
+            if not seed.call.function or not own or any(draw.purpose is Purpose.SAMPLE for draw in own):
+                continue
+            below = self._reached({seed.node}) - {seed.node}
+            if not any(draw.stream in seed.streams for node in below for draw in by_node.get(node, [])):
+                found.add(seed)
+        return found
+
+    @cached_property
+    def seeded_nearby(self) -> set[Draw]:
+        """The draws that a nearer seed decides: one that serves them alone, or one that is set anew for each sample."""
+        found: set[Draw] = set()
+        for seed in self.seeds:
+            if seed.node in self.item_functions:
+                nodes = self._reached({seed.node})
+            elif seed in self.local_seeds:
+                nodes = {seed.node}
+            else:
+                continue
+            found.update(
+                draw for node in nodes for draw in self._draws_by_node.get(node, []) if draw.stream in seed.streams
+            )
+        return found
+
+    @cached_property
+    def _draws_by_node(self) -> dict[str, list[Draw]]:
+        table: dict[str, list[Draw]] = {}
+        for draw in self.draws:
+            table.setdefault(draw.node, []).append(draw)
+        return table
 
     def _makes_parameters(self, function: Function) -> bool:
         return any(

@@ -11,7 +11,7 @@ import libcst as cst
 from mslint.findings import Finding, Position, Related, Severity
 from mslint.program.dependence import Dependence, Source, values_of
 from mslint.program.parallel_runs import ParallelRun, parallel_runs
-from mslint.program.randomness import Draw, Purpose, Seed, Stream, randomness_of
+from mslint.program.randomness import Draw, Purpose, Seed, Stream, randomness_of, seeded_by
 from mslint.rules.base import Rule
 from mslint.semantics.module import Module, find
 from mslint.source.text import shown
@@ -369,7 +369,12 @@ class RankBlindSeed(Rule):
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
-        open_calls = seeding_calls(module)
+        # The data set's own seed has to be alike, for the shards.
+        open_calls = {
+            row: call
+            for row, (call, streams) in seeding_calls(module).items()
+            if Stream.DATA not in streams or Stream.FRAMEWORK in streams
+        }
         for run in parallel_runs(module.program, module.source.path) if open_calls else ():
             seeds = randomness_of(run.graph).seeds_in(module.source.path)
             for row in list(open_calls):
@@ -381,11 +386,11 @@ class RankBlindSeed(Rule):
     def _findings(self, module: Module, run: ParallelRun, seed: Seed, node: cst.Call) -> Iterator[Finding]:
         if Stream.FRAMEWORK in seed.streams:
             yield self._framework(module, run, seed, node)
-        elif Stream.DATA not in seed.streams:
+        else:
             yield from self._host(module, run, seed, node)
 
     def _framework(self, module: Module, run: ParallelRun, seed: Seed, node: cst.Call) -> Finding:
-        drawn = [draw for draw in _draws_after(run, seed) if draw.purpose is Purpose.SAMPLE][:3]
+        drawn = _for_samples(run, _draws_after(run, seed))[:3]
         later = (
             f"what `{drawn[0].text}` in row {drawn[0].row} of {drawn[0].path.name} draws for each sample or step"
             if drawn
@@ -403,16 +408,12 @@ class RankBlindSeed(Rule):
 
     def _host(self, module: Module, run: ParallelRun, seed: Seed, node: cst.Call) -> Iterator[Finding]:
         random = randomness_of(run.graph)
-        if seed.node in random.item_functions:
+        if seed.node in random.item_functions | random.weight_functions or seed in random.local_seeds:
             return
         draws = _draws_after(run, seed)
-        own = _own_draws(run, seed, draws)
-        if own and all(draw.purpose is not Purpose.SAMPLE for draw in own):
-            # A split, a schedule, made data: seeded for its own sake, and to be equal on all ranks.
-            return
         what = f"every rank seeds {next(iter(seed.streams)).value} with the same `{seed.argument}`"
         why = _why_alike(module, run, seed)
-        drawn = [draw for draw in draws if draw.purpose is Purpose.SAMPLE]
+        drawn = _for_samples(run, draws)
         if drawn:
             first = drawn[0]
             yield self._finding(
@@ -425,7 +426,7 @@ class RankBlindSeed(Rule):
                 [*why, *(_drawn(module, draw) for draw in drawn[:3])],
             )
             return
-        unclear = [draw for draw in draws if draw.purpose is Purpose.OTHER]
+        unclear = [draw for draw in draws if draw.purpose in (Purpose.SAMPLE, Purpose.OTHER)]
         if unclear or (not draws and not _seeds_all_beside(run, seed)):
             seen = (
                 f"`{unclear[0].text}` in row {unclear[0].row} of {unclear[0].path.name} draws from it"
@@ -456,14 +457,18 @@ class RankBlindSeed(Rule):
         )
 
 
-def seeding_calls(module: Module) -> dict[int, cst.Call]:
-    """Return the calls of something named ``seed`` or like it, by row."""
-    named = []
+def seeding_calls(module: Module) -> dict[int, tuple[cst.Call, frozenset[Stream]]]:
+    """Return the calls that seed a global stream, and the streams, by row."""
+    return module.remember(seeding_calls, lambda: dict(_seeding_calls(module)))
+
+
+def _seeding_calls(module: Module) -> Iterator[tuple[int, tuple[cst.Call, frozenset[Stream]]]]:
     for call in find(module.tree, cst.Call):
         name = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
         if isinstance(name, cst.Name) and "seed" in name.value:
-            named.append(call)
-    return {module.start(call).row: call for call in named}
+            streams = seeded_by(module.resolve(call.func) or "")
+            if streams:
+                yield module.start(call).row, (call, streams)
 
 
 def _alike_on_ranks(run: ParallelRun, seed: Seed) -> bool:
@@ -492,22 +497,26 @@ def _offset_elsewhere(run: ParallelRun, seed: Seed) -> bool:
 
 
 def _draws_after(run: ParallelRun, seed: Seed) -> list[Draw]:
-    """Return the draws of the run that the seed may be for; a seed at a file's import is for the draws of that file."""
+    """Return the draws that the seed may be for; a seed at a file's import is for the draws of that file.
+
+    Draws for samples count in all files that the run imports, for a transform may be picked by its name.
+    """
+    random = randomness_of(run.graph)
     draws = [
-        draw for draw in randomness_of(run.graph).draws if draw.stream in seed.streams and draw.node in run.reached
+        draw
+        for draw in random.draws
+        if draw.stream in seed.streams
+        and draw not in random.seeded_nearby
+        and (draw.node in run.reached or (draw.purpose is Purpose.SAMPLE and f"{draw.path}:" in run.reached))
     ]
     if not seed.call.function and seed.node != run.entry:
-        here = [draw for draw in draws if draw.path == seed.call.path]
-        return here or draws
+        return [draw for draw in draws if draw.path == seed.call.path] or draws
     return draws
 
 
-def _own_draws(run: ParallelRun, seed: Seed, draws: list[Draw]) -> list[Draw]:
-    """Return the draws below the seed in its own function, if what that function calls draws nothing."""
-    below = run.graph.reached(seed.node) - {seed.node}
-    if not seed.call.function or any(draw.node in below for draw in draws):
-        return []
-    return [draw for draw in draws if draw.node == seed.node and draw.row > seed.call.row]
+def _for_samples(run: ParallelRun, draws: list[Draw]) -> list[Draw]:
+    """Return those of ``draws`` that are seen to be made for each sample or step of the run."""
+    return [draw for draw in draws if draw.purpose is Purpose.SAMPLE and draw.node in run.reached]
 
 
 def _seeds_all_beside(run: ParallelRun, seed: Seed) -> bool:

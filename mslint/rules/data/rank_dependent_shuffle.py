@@ -231,14 +231,18 @@ class RankDependentShuffle(Rule):
 
     def check(self, module: Module) -> Iterator[Finding]:
         # A number that is written out depends on nothing.
-        calls = {row: call for row, call in seeding_calls(module).items() if any(True for _ in _names(call))}
+        calls = {
+            row: call
+            for row, (call, streams) in seeding_calls(module).items()
+            if Stream.DATA in streams and any(True for _ in _names(call))
+        }
         if not calls:
             return
         graph = module.program.call_graph(module.source.path)
         if not shuffled_shards(graph):
             return
         for row, seed in randomness_of(graph).seeds_in(module.source.path).items():
-            if row in calls and Stream.DATA in seed.streams and seed.argument is not None:
+            if row in calls and seed.argument is not None:
                 yield from self._check(module, graph, seed, calls[row])
 
     def _check(self, module: Module, graph: CallGraph, seed: Seed, node: cst.Call) -> Iterator[Finding]:
