@@ -46,6 +46,7 @@ from mslint.program.values import (
     Weights,
     WithLoss,
     below,
+    copied,
     either,
     joined,
     parts,
@@ -1073,6 +1074,8 @@ class Interpreter:
         if last == "setattr" and len(arguments) == 3 and isinstance(arguments[0], Thing):
             arguments[0].children.append(arguments[2])
             return Constant(None)
+        if name in ("copy.deepcopy", "copy.copy") and arguments:
+            return copied(arguments[0], self.things)
         if last == "GradOperation":
             flag = keywords.get("get_by_list") or (arguments[1] if len(arguments) > 1 else Constant(False))
             return GradientMaker(not (isinstance(flag, Constant) and not flag.value))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 
@@ -306,6 +306,28 @@ def below(thing: Thing) -> Iterator[Thing]:
         yield item
         for value in (*item.attributes.values(), *item.children):
             stack.extend(things_in(value))
+
+
+def copied(value: Value, made: list[Thing], twins: dict[int, Thing] | None = None) -> Value:
+    """Return a deep copy of ``value``; the new things are added to ``made``."""
+    known = {} if twins is None else twins
+    if isinstance(value, Sequence):
+        return Sequence([copied(item, made, known) for item in value.items])
+    if isinstance(value, Many):
+        return Many(copied(value.item, made, known))
+    if isinstance(value, Mapping):
+        entries = {key: copied(item, made, known) for key, item in value.entries.items()}
+        return Mapping(entries, [copied(item, made, known) for item in value.others])
+    if isinstance(value, Union):
+        return Union(tuple(copied(option, made, known) for option in value.options))
+    if not isinstance(value, Thing):
+        return value
+    if id(value) not in known:
+        twin = known[id(value)] = replace(value, attributes={}, children=[], hushed=list(value.hushed))
+        made.append(twin)
+        twin.attributes.update((name, copied(held, made, known)) for name, held in value.attributes.items())
+        twin.children.extend(copied(child, made, known) for child in value.children)
+    return known[id(value)]
 
 
 def either(values: list[Value]) -> Value:

@@ -193,6 +193,25 @@ class UnstoppedFrozenFeature(Rule):
 
         train([])
         """,
+        # A copy of the network, as it was when training began.
+        """
+        import copy
+
+        import mindspore as ms
+        from mindspore import nn
+
+        policy = nn.SequentialCell(nn.Dense(8, 8), nn.ReLU(), nn.Dense(8, 2))
+        reference = copy.deepcopy(policy)
+        for parameter in reference.trainable_params():
+            parameter.requires_grad = False
+        optimizer = nn.Adam(policy.trainable_params())
+
+        def forward(state):
+            before = reference(state)  # <- MS102
+            return ((policy(state) - before) ** 2).mean()
+
+        step = ms.value_and_grad(forward, None, optimizer.parameters)
+        """,
         # A part of the network frozen with all that it holds so far; no script here trains the network.
         """
         from mindspore import Parameter, nn, ops
