@@ -29,6 +29,7 @@ from mslint.program.rehearsal.values import (
     Either,
     Function,
     Key,
+    Later,
     Made,
     Method,
     ModuleValue,
@@ -53,6 +54,10 @@ from mslint.program.rehearsal.values import (
 
 _MOST_STEPS = 60_000
 _DEEPEST = 24
+_OFTEN = 30
+"""A function that was followed so often (a logger's, a registry's) is taken to go on as it did."""
+_SMALL = 80
+"""A program of so few files is run file by file as Python does."""
 _TABLE_METHODS = frozenset({"get", "pop", "setdefault", "items", "values", "keys", "update", "copy"})
 _MISSING = Constant("no value yet")
 
@@ -139,6 +144,10 @@ class Rehearsal:
         self._frames: list[Frame] = []
         self._active: list[Key] = []
         self._steps = 0
+        self._followed: dict[tuple[Path, int], list[Value]] = {}
+        self._lazy = len(program.reachable(entry)) > _SMALL
+        self._waiting: set[Path] = set()
+        self._definitions: dict[Path, bool] = {}
         self._generator_functions: dict[tuple[Path, int], bool] = {}
         self._foreign = Foreign(self)
         self.parallel_context = self._foreign.parallel_context
@@ -275,9 +284,55 @@ class Rehearsal:
                         if isinstance(name, str) and not name.startswith("_"):
                             self._name(name, exported)
                 continue
-            value = self.module(home).scope.names.get(alias.name) if home and home != path else None
+            if home and home != path and self._can_wait(home):
+                self._name(alias.asname or alias.name, Later(home, alias.name))
+                continue
+            value = self._exported(home, alias.name) if home and home != path else None
             target = base + alias.name if base.endswith(".") else f"{base}.{alias.name}"
             self._name(alias.asname or alias.name, value or self._imported(path, target))
+
+    def _exported(self, home: Path, name: str) -> Value | None:
+        """Return what ``name`` of the file ``home`` is; a name that waits is looked up now."""
+        names = self.module(home).scope.names
+        found = names.get(name)
+        if isinstance(found, Later):
+            found = self._arrived(found)
+            names[name] = found
+        return found
+
+    def _arrived(self, later: Later) -> Value:
+        return self._exported(later.path, later.name) or self._imported(
+            later.path, f".{later.name}" if later.path.name == "__init__.py" else f"{later.path.stem}.{later.name}"
+        )
+
+    def _can_wait(self, path: Path) -> bool:
+        """Tell whether ``path`` need not run before something of it is used: a large program imports much that never is.
+
+        What the file imports runs now where that does more than define things.
+        """
+        if not self._lazy or path in self._modules or not self._only_defines(path):
+            return False
+        seen = {path}
+        queue = [path]
+        for waiting in queue:
+            for imported in sorted(self.program.imported(waiting)):
+                if imported in seen or imported in self._waiting:
+                    continue
+                seen.add(imported)
+                if self._only_defines(imported):
+                    queue.append(imported)
+                else:
+                    self.module(imported)
+        self._waiting |= seen
+        return True
+
+    def _only_defines(self, path: Path) -> bool:
+        known = self._definitions.get(path)
+        if known is None:
+            tree = self._trees(path)
+            known = tree is not None and all(map(_defines, tree.body))
+            self._definitions[path] = known
+        return known
 
     def _imported(self, path: Path, target: str) -> Value:
         own = self.program.module(path, target)
@@ -301,6 +356,9 @@ class Rehearsal:
         scope: Scope | None = self._frame.scope
         while scope is not None:
             found = scope.names.get(name)
+            if isinstance(found, Later):
+                found = self._arrived(found)
+                scope.names[name] = found
             if found is not None:
                 return found
             scope = scope.outer
@@ -608,7 +666,7 @@ class Rehearsal:
         if stored is not None:
             return stored
         if isinstance(holder, ModuleValue):
-            found = holder.scope.names.get(name)
+            found = self._exported(holder.scope.path, name)
             if found is not None:
                 return found
             below = self.program.module(holder.scope.path, f".{name}")
@@ -970,6 +1028,23 @@ class Rehearsal:
         key = function.key
         if self._active.count(key) > 1 or len(self._active) >= _DEEPEST:
             return derived(("again", key, self.place(node)), *arguments, *keywords.values())
+        followed = self._followed.setdefault((function.scope.path, function.node.lineno), [])
+        if len(followed) >= _OFTEN:
+            same = len({result.key for result in followed}) == 1
+            return followed[0] if same else derived(("again", key, self.place(node)), *arguments, *keywords.values())
+        result = self._follow(function, key, arguments, keywords, node, is_open)
+        followed.append(result)
+        return result
+
+    def _follow(
+        self,
+        function: Function,
+        key: Key,
+        arguments: list[Value],
+        keywords: dict[str, Value],
+        node: ast.AST | None,
+        is_open: bool,
+    ) -> Value:
         names = self._parameters(function, arguments, keywords, node, is_open)
         place = self.place(node) if node is not None else None
         self._frames.append(
@@ -1025,6 +1100,24 @@ class Rehearsal:
         if signature.kwarg:
             names[signature.kwarg.arg] = Table(named(rest), open=is_open)
         return names
+
+
+def _defines(statement: ast.stmt) -> bool:
+    """Tell whether ``statement``, at module level, only gives names to things."""
+    if isinstance(statement, ast.If):
+        return all(map(_defines, (*statement.body, *statement.orelse)))
+    if isinstance(statement, ast.Try):
+        handled = [item for handler in statement.handlers for item in handler.body]
+        return all(map(_defines, (*statement.body, *statement.orelse, *statement.finalbody, *handled)))
+    if isinstance(statement, ast.Expr):
+        return isinstance(statement.value, ast.Constant)
+    return isinstance(statement, _DEFINITIONS)
+
+
+_DEFINITIONS = (
+    ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign, ast.Pass,
+    ast.Raise, ast.Assert,
+)  # fmt: skip
 
 
 def _is_property(decorator: ast.expr) -> bool:

@@ -197,6 +197,14 @@ class ModuleValue(Value):
         return ("module", self.scope.path)
 
 
+@dataclass(frozen=True)
+class Later(Value):
+    """A name imported from a file that is run only when the name is used."""
+
+    path: Path
+    name: str
+
+
 @dataclass(eq=False)
 class Sequence(Value):
     """A list, tuple or set."""
