@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import libcst as cst
 
@@ -41,13 +42,11 @@ class Piece:
     single: bool
     """Whether an index, which drops the axis, picks it."""
 
-    def apart_from(self, other: Piece) -> bool:
-        """Tell whether the two share no element and are, as far as one can see, of one size."""
-        if self.high is not None and other.high is not None:
-            same_size = self.high - self.low == other.high - other.low
-            return same_size and (self.high <= other.low or other.high <= self.low)
-        first, second = (self, other) if self.low <= other.low else (other, self)
-        return first.high is not None and first.high <= second.low and first.low >= 0
+    def is_followed_by(self, other: Piece) -> bool:
+        """Tell whether ``other`` starts where this piece ends and is, as far as one can see, of the same size."""
+        if self.low < 0 or self.high != other.low:
+            return False
+        return other.high is None or other.high - other.low == self.high - self.low
 
 
 @dataclass(frozen=True)
@@ -196,7 +195,7 @@ class _Forms:
 def fragments(module: Module, function: cst.FunctionDef) -> Iterator[Fragments]:
     """Yield, for each tensor that ``function`` works on piece by piece, the first pieces with one formula."""
     stock = inventories(module)[function]
-    if len(stock.subscripts) < 2:
+    if sum(_cuts_by_constants(node) for node in stock.subscripts) < 2:
         return
     forms = _Forms(values_of(module, function))
     found: dict[Hashable, Fragments] = {}
@@ -245,17 +244,17 @@ def _groups(forms: _Forms, parts: list[cst.BaseExpression], *, sizes_known: bool
         if form.pieces and form.operations and not form.opaque:
             alike[form.number].append(part)
     for group in alike.values():
-        if len(group) > 1 and all(_apart(forms.form(one), forms.form(two)) for one, two in _pairs(group)):
+        if len(group) > 1 and _span_one_slice([forms.form(part) for part in group]):
             yield group
 
 
-def _pairs(group: list[cst.BaseExpression]) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
-    return ((one, two) for index, one in enumerate(group) for two in group[index + 1 :])
-
-
-def _apart(one: _Form, other: _Form) -> bool:
-    """Tell whether corresponding pieces of two equal forms are different, disjoint parts of their tensors."""
-    return all(mine.apart_from(theirs) for mine, theirs in zip(one.pieces, other.pieces, strict=True))
+def _span_one_slice(group: list[_Form]) -> bool:
+    """Tell whether corresponding pieces of the equal forms of ``group`` stand side by side in their tensors."""
+    for pieces in zip(*(form.pieces for form in group), strict=True):
+        row = sorted(pieces, key=lambda piece: piece.low)
+        if not all(one.is_followed_by(other) for one, other in pairwise(row)):
+            return False
+    return True
 
 
 def _note(forms: _Forms, found: dict[Hashable, Fragments], group: list[cst.BaseExpression], glue: cst.CSTNode) -> None:
@@ -362,6 +361,10 @@ def _constant(node: cst.BaseExpression) -> int | None:
         value = _constant(node.expression)
         return None if value is None else -value
     return None
+
+
+def _cuts_by_constants(node: cst.Subscript) -> bool:
+    return any(not _is_whole(part.slice) and _bounds(part.slice) is not None for part in node.slice)
 
 
 def _is_whole(cut: cst.BaseSlice) -> bool:

@@ -209,11 +209,19 @@ class Values:
             self._evidence[binding] = Kind.UNKNOWN
             found = Kind.UNKNOWN
             for use in self.uses(binding.name):
-                if self._is_used_as_tensor(use) and binding in self.reaching(use):
-                    found = Kind.TENSOR
-                    break
+                array = self._is_used_as_array(use)
+                if (array or self._is_used_as_tensor(use)) and binding in self.reaching(use):
+                    found = Kind.ARRAY if array else Kind.TENSOR
+                    if array:
+                        break
             self._evidence[binding] = found
         return found
+
+    def _is_used_as_array(self, use: cst.Name) -> bool:
+        argument = self.module.parents.get(use)
+        call = self.module.parents.get(argument) if isinstance(argument, cst.Arg) else None
+        name = (self.operator(call) or "") if isinstance(call, cst.Call) and call.args[0] is argument else ""
+        return name.startswith("numpy.") and name.rpartition(".")[2] not in ("array", "asarray")
 
     def _is_used_as_tensor(self, use: cst.Name) -> bool:
         parent = self.module.parents.get(use)
@@ -332,11 +340,11 @@ class Values:
             return Kind.ARRAY
         if name in ("item", "size", "dim", "numel", "nelement"):
             return Kind.NUMBER
-        if name in ("split", "chunk", "unbind", "tensor_split"):
-            return Kind.PARTS
         base = self.kind(function.value, depth)
         if base is Kind.ARRAY:
             return Kind.ARRAY
+        if name in ("split", "chunk", "unbind", "tensor_split"):
+            return Kind.PARTS if base is Kind.TENSOR else Kind.UNKNOWN
         if name in ("topk", "sort") or (name in ("max", "min") and any(a.keyword is not None for a in node.args)):
             return Kind.UNKNOWN
         method = method_of(self.module, function)

@@ -5,16 +5,20 @@ from __future__ import annotations
 import libcst as cst
 import networkx as nx
 
-from mslint.program.calls import CallGraph
+from mslint.program.calls import CallGraph, Function
 from mslint.semantics.cells import CellClass, is_self, self_name
 from mslint.semantics.flow import lineage_here, owner_of
+from mslint.semantics.inventory import inventories
 from mslint.semantics.module import Module, find
+from mslint.semantics.tensors import values_of
 
 _GRADIENTS = frozenset(
     """
     value_and_grad GradOperation grad TrainOneStepCell TrainOneStepWithLossScaleCell build_train_network vjp jacrev jacfwd
     """.split()  # noqa: SIM905
 )
+_OPERATORS = ("mindspore.ops.", "mindspore.nn.", "mindspore.numpy.", "mindspore.mint.")
+_ARRAYS = ("numpy.", "cv2.", "scipy.", "PIL.")
 _NOT_NETWORKS = ("Metric", "Callback", "LearningRateSchedule", "Optimizer")
 
 
@@ -66,25 +70,31 @@ def _training_flag(test: cst.BaseExpression) -> bool | None:
 def _runs_in_training(module: Module, function: cst.FunctionDef) -> bool:
     owner = owner_of(module, function)
     if owner is None:
-        return module.scope(function) is module.tree and _is_called_in_training(module, function.name.value)
+        return module.scope(function) is module.tree and _is_called_in_training(module, function, function.name.value)
     if any(base.rpartition(".")[2] in _NOT_NETWORKS for base in owner.lineage):
         return False
     if not any(base.startswith("mindspore.nn.") for base in owner.lineage):
         return function.name.value != "__init__" and _is_called_in_training(
-            module, f"{owner.name}.{function.name.value}"
+            module, function, f"{owner.name}.{function.name.value}"
         )
-    return function.name.value in _run_by_construct(module, owner) and not _only_evaluated(module, owner.name)
+    run = _run_by_construct(module, owner)
+    if run is None:
+        # `construct` stands in another file: the calls of the program tell.
+        return function.name.value != "__init__" and _is_called_in_training(
+            module, function, f"{owner.name}.{function.name.value}"
+        )
+    return function.name.value in run and not _only_evaluated(module, owner.name)
 
 
-def _run_by_construct(module: Module, owner: CellClass) -> set[str]:
-    """Return the methods that ``construct`` runs; all but ``__init__`` if it is inherited from a file out of sight."""
+def _run_by_construct(module: Module, owner: CellClass) -> set[str] | None:
+    """Return the methods that ``construct`` runs; None if the class has no ``construct`` in this file."""
     methods: dict[str, cst.FunctionDef] = {}
     for cell in lineage_here(module, owner):
         for name, method in cell.methods.items():
             methods.setdefault(name, method)
     queue = [name for name in methods if name in ("construct", "__call__")]
     if not queue:
-        return set(methods) - {"__init__"}
+        return None
     if "__init__" in methods:
         # `self.loss = self.cosine_loss`: construct runs the method under the other name.
         queue += sorted(_mentioned(methods["__init__"], methods, called=False))
@@ -108,13 +118,19 @@ def _mentioned(method: cst.FunctionDef, methods: dict[str, cst.FunctionDef], *, 
     }
 
 
-def _is_called_in_training(module: Module, name: str) -> bool:
+def _is_called_in_training(module: Module, function: cst.FunctionDef, name: str) -> bool:
     graph = module.program.call_graph(module.source.path.absolute())
     node = f"{module.source.path.absolute()}:{name}"
-    if node not in graph.graph:
-        return True
-    callers = [other for other in nx.ancestors(graph.graph, node) if not other.endswith(":")]
-    return not callers or any(_differentiates(graph, other) for other in callers)
+    callers = (
+        [other for other in nx.ancestors(graph.graph, node) if not other.endswith(":")] if node in graph.graph else []
+    )
+    values = values_of(module, function)
+    run = [values.operator(call) or "" for call in inventories(module)[function].calls]
+    operators = any(name.startswith(_OPERATORS) for name in run)
+    if not operators and any(name.startswith(_ARRAYS) for name in run):
+        return False
+    # What nothing calls, a user may: a loss of a library.
+    return operators if not callers else any(_differentiates(graph, other) for other in callers)
 
 
 def _differentiates(graph: CallGraph, node: str) -> bool:
@@ -128,25 +144,32 @@ def _differentiates(graph: CallGraph, node: str) -> bool:
 
 def _only_evaluated(module: Module, name: str) -> bool:
     """Tell whether scripts run the class ``name`` and none of them trains anything."""
+    own = f"{module.source.path.absolute()}:"
     graph = module.program.call_graph(module.source.path.absolute())
-    node = f"{module.source.path.absolute()}:{name}.construct"
+    node = f"{own}{name}.construct"
     if node not in graph.graph:
         return False
-    starts = nx.ancestors(graph.graph, node)
-    entries = [entry for entry in graph.entries() if entry in starts and entry != f"{module.source.path.absolute()}:"]
-    return bool(entries) and not any(_trains(graph, entry) for entry in entries)
+    starts = {start for start in nx.ancestors(graph.graph, node) if start.endswith(":") and start != own}
+    training = module.program.remember((_training_starts, id(graph)), lambda: _training_starts(graph))
+    return bool(starts) and starts.isdisjoint(training)
 
 
-def _trains(graph: CallGraph, entry: str) -> bool:
-    for node in graph.reached(entry):
-        function = graph.functions.get(node)
-        if function is None:
-            continue
-        names = [call.callee for call in function.calls] + [name for name, _ in function.mentions]
-        if any(name.rpartition(".")[2] in _GRADIENTS or name.endswith(".train") for name in names):
-            return True
-        if any(
-            call.callee.rpartition(".")[2] in ("set_train",) and call.arguments != ("False",) for call in function.calls
-        ):
-            return True
-    return False
+def _training_starts(graph: CallGraph) -> set[str]:
+    """Return the code that sooner or later trains something."""
+    found = {node for node, function in graph.functions.items() if _trains(function)}
+    queue = list(found)
+    while queue:
+        for caller in graph.graph.predecessors(queue.pop()):
+            if caller not in found:
+                found.add(caller)
+                queue.append(caller)
+    return found
+
+
+def _trains(function: Function) -> bool:
+    names = [call.callee for call in function.calls] + [name for name, _ in function.mentions]
+    if any(name.rpartition(".")[2] in _GRADIENTS or name.endswith(".train") for name in names):
+        return True
+    return any(
+        call.callee.rpartition(".")[2] == "set_train" and call.arguments != ("False",) for call in function.calls
+    )

@@ -172,13 +172,13 @@ class FragmentedSlicing(Rule):
 
             def construct(self, features, first):
                 out = first
-                for conv, feature in zip(self.convs, features):  # <- MS203
-                    out = ops.concat((out, conv(feature)), 1)
-                for i, feature in enumerate(features):  # <- MS203
+                for conv, feature in zip(self.convs, features):
+                    out = ops.concat((out, conv(feature)), 1)  # <- MS203
+                for i, feature in enumerate(features):
                     if i == 0:
                         flat = feature.flatten()
                     else:
-                        flat = ops.cat([flat, feature.flatten()])
+                        flat = ops.cat([flat, feature.flatten()])  # <- MS203
                 return out.sum() + flat.sum()
         """,
         # Columns: sides of boxes multiplied, offsets concatenated through variables, one activation on each.
@@ -433,13 +433,12 @@ class FragmentedSlicing(Rule):
 
     def _growing(self, module: Module, loop: cst.For, gathered: Gathered) -> Finding:
         message = (
-            f"each round of this loop over `{_short(module, loop.iter)}` concatenates to `{gathered.name}` and so copies all "
-            "that earlier rounds put there; collect the parts in a list and concatenate once after the loop"
+            f"each round of the loop over `{_short(module, loop.iter)}` concatenates to `{gathered.name}` and so copies "
+            "all that earlier rounds put there; collect the parts in a list and concatenate once after the loop"
         )
-        related = [
-            Related(module.source.filename, module.start(gathered.node), module.end(gathered.node), "concatenated here")
-        ]
-        return self._finding(module, loop, loop.iter, message, Severity.WARNING, related, gathered)
+        place = module.start(loop), module.end(loop.iter)
+        related = [Related(module.source.filename, *place, "the loop")]
+        return self._finding(module, gathered.node, gathered.node, message, Severity.WARNING, related, gathered)
 
     def _fragments(self, module: Module, function: cst.FunctionDef, loops: set[cst.For]) -> Iterator[Finding]:
         together: dict[cst.CSTNode, list[Fragments]] = {}
