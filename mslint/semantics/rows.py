@@ -602,9 +602,25 @@ def _target_names(target: cst.BaseExpression) -> Iterator[str]:
 
 
 def _touches(node: cst.CSTNode, rows: list[cst.Subscript], names: set[str]) -> bool:
-    return any(item in rows if isinstance(item, cst.Subscript) else False for item in walk(node)) or any(
-        name in names for name in _read_names(node)
-    )
+    """Tell whether ``node`` computes with one of ``rows`` or of ``names``; what only asks for their shape does not count."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, cst.Call) and _name_of(current) == "len":
+            continue
+        if isinstance(current, cst.Attribute):
+            if current.attr.value in ("shape", "ndim", "dtype"):
+                continue
+            if dotted(current) in names:
+                return True
+            stack.append(current.value)
+        elif isinstance(current, cst.Arg):
+            stack.append(current.value)
+        elif current in rows or (isinstance(current, cst.Name) and current.value in names):
+            return True
+        else:
+            stack.extend(children(current))
+    return False
 
 
 def _mentions(node: cst.CSTNode, names: list[str]) -> bool:

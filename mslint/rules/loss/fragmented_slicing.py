@@ -355,6 +355,10 @@ class FragmentedSlicing(Rule):
                     size *= x.shape[i]
                 for axis in range(x.ndim):
                     size += x.shape[axis]
+                lengths = []
+                for row in ops.relu(x):
+                    lengths.append(len(row))
+                size += ops.stack(lengths)
                 mean = 0
                 for c in range(3):
                     mean += x[:, c].mean()
