@@ -919,9 +919,15 @@ class Interpreter:
         if not any(feature.frame == frame for feature in flow.features):
             return result
         outside = self._frames[-1].number
-        return _relocated(
+        return _mapped(
             result,
-            lambda feature: replace(feature, place=call, frame=outside) if feature.frame == frame else feature,
+            lambda flow: replace(
+                flow,
+                features=frozenset(
+                    replace(feature, place=call, frame=outside) if feature.frame == frame else feature
+                    for feature in flow.features
+                ),
+            ),
         )
 
     def _bind(self, function: Function, arguments: list[Value], keywords: dict[str, Value], scope: Scope) -> None:
@@ -1163,10 +1169,13 @@ class Interpreter:
         if name == "map":
             return Many(self._call(arguments[0], [self._element(x) for x in arguments[1:]], {}, None, arguments[0], ""))
         value = arguments[-1] if name == "filter" else arguments[0]
-        if name == "filter" and isinstance(value, Parameters):
+        listed = [item for item in parts(value) if isinstance(item, Parameters)]
+        if name == "filter" and listed:
             test = arguments[0]
             asks = isinstance(test, Function) and "requires_grad" in ast.unparse(test.node)
-            return Parameters(value.things, value.trainable or asks, value.partial or not asks)
+            things = tuple(thing for item in listed for thing in item.things)
+            trainable = asks or all(item.trainable for item in listed)
+            return Parameters(things, trainable, not asks or any(item.partial for item in listed))
         return value
 
     def _member(
@@ -1273,6 +1282,8 @@ class Interpreter:
             result = self._output(thing, arguments, keywords, place, written, given)
             if self.flow(result).trained:
                 self.opened.add(place)
+                if thing.hushed and self.holds_trained(thing):
+                    return _mapped(result, lambda flow: replace(flow, hushed=flow.hushed | {thing}))
             return result
         return Tensor(given)
 
@@ -1296,11 +1307,11 @@ class Interpreter:
                 return Tensor()
             if thing.children:
                 return self._through(thing, arguments, keywords, place, given)
-            return Tensor(Flow(given.trained or self.trains(thing), given.features))
+            return Tensor(replace(given, trained=given.trained or self.trains(thing)))
         if thing.kind == "unknown" and thing.parent is not None and _is_record(thing.parent):
             return self._computed(thing.parent, *arguments, *keywords.values())
         if thing.kind == "unknown" and thing.frozen_by() is None:
-            return Tensor(Flow(True, given.features))
+            return Tensor(replace(given, trained=True))
         return Tensor(given)
 
     def _through(
@@ -1314,7 +1325,7 @@ class Interpreter:
             result = either(
                 [self._call(x, inputs, keywords if inputs is arguments else {}, place, x, "") for x in options]
             )
-        return result if result is not None else Tensor(Flow(given.trained or self.trains(thing), given.features))
+        return result if result is not None else Tensor(replace(given, trained=given.trained or self.trains(thing)))
 
     # What is trained
 
@@ -1364,20 +1375,21 @@ class Interpreter:
         return None
 
 
-def _relocated(value: Value, change: Callable[[Feature], Feature]) -> Value:
+def _mapped(value: Value, change: Callable[[Flow], Flow]) -> Value:
+    """Return ``value`` with every flow in it changed."""
     if isinstance(value, Tensor):
-        return Tensor(Flow(value.flow.trained, frozenset(change(feature) for feature in value.flow.features)))
+        return Tensor(change(value.flow))
     if isinstance(value, Sequence):
-        return Sequence([_relocated(item, change) for item in value.items])
+        return Sequence([_mapped(item, change) for item in value.items])
     if isinstance(value, Many):
-        return Many(_relocated(value.item, change))
+        return Many(_mapped(value.item, change))
     if isinstance(value, Mapping):
-        entries = {key: _relocated(item, change) for key, item in value.entries.items()}
-        return Mapping(entries, [_relocated(item, change) for item in value.others])
+        entries = {key: _mapped(item, change) for key, item in value.entries.items()}
+        return Mapping(entries, [_mapped(item, change) for item in value.others])
     if isinstance(value, Union):
-        return Union(tuple(_relocated(item, change) for item in value.options))
+        return Union(tuple(_mapped(item, change) for item in value.options))
     if _is_record(value):
-        value.attributes.update((name, _relocated(held, change)) for name, held in value.attributes.items())
+        value.attributes.update((name, _mapped(held, change)) for name, held in value.attributes.items())
     return value
 
 

@@ -18,6 +18,7 @@ from mslint.program.values import (
     Function,
     Hush,
     Place,
+    Thing,
     TrainingStep,
     Value,
     Weights,
@@ -27,7 +28,7 @@ from mslint.program.values import (
 from mslint.source.text import Unreadable, read
 
 _MOST_ENTRIES = 12
-_MOST_STEPS = 400_000
+_MOST_STEPS = 200_000
 _MOST_ALTERNATIVES = 3
 _TRAINS = re.compile(
     r"TrainOneStep|value_and_grad|GradOperation|\bgrad\(|\bModel\(|build_train_network|ForwardValueAndGrad"
@@ -199,6 +200,7 @@ def _follow(interpreter: Interpreter, target: Value, weights: Weights | None, pl
     interpreter.steps_left = _MOST_STEPS
     interpreter.choice, interpreter.alternatives = 0, 1
     result = Training(opened=interpreter.opened, visited=interpreter.visited)
+    hushed: set[Thing] = set()
     every = weights is not None and weights.known and weights.every
     while interpreter.choice < min(interpreter.alternatives, _MOST_ALTERNATIVES):
         try:
@@ -216,22 +218,25 @@ def _follow(interpreter: Interpreter, target: Value, weights: Weights | None, pl
                 )
                 for feature in flow.features
             }
+        hushed |= flow.hushed
         interpreter.choice += 1
     if weights is not None and weights.known:
-        _judge_hushed(interpreter, target, weights, place, result)
+        _judge_hushed(interpreter, hushed, target, weights, place, result)
     return result
 
 
-def _judge_hushed(interpreter: Interpreter, target: Value, weights: Weights, step: Place, result: Training) -> None:
-    members = {id(item): item for root in weights.things for item in below(root)}
-    trained = {key for key, item in members.items() if interpreter.trains(item)}
+def _judge_hushed(
+    interpreter: Interpreter, reached: set[Thing], target: Value, weights: Weights, step: Place, result: Training
+) -> None:
+    """Find out what became of the networks that the step runs and that were hushed; ``reached`` get gradients."""
+    trained = {item for root in weights.things for item in below(root) if interpreter.trains(item)}
     for thing in interpreter.things:
         if not thing.hushed or id(thing) not in interpreter.called:
             continue
-        own = {id(item) for item in below(thing)}
+        own = set(below(thing))
         if not own & trained:
             result.spared.update(thing.hushed)
-        elif trained - own:
+        elif thing in reached and trained - own:
             for hush in thing.hushed:
                 made = hush.maker is not None and (hush.maker is target or id(hush.maker) in interpreter.called)
                 result.vain.add(VainFreeze(hush, thing.loaded and made, step))

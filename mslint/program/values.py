@@ -56,6 +56,8 @@ class Flow:
 
     trained: bool = False
     features: frozenset[Feature] = frozenset()
+    hushed: frozenset[Thing] = frozenset()
+    """Networks that are trained by way of this, although ``set_grad(False)`` or the like was called on them."""
 
 
 CLOSED = Flow()
@@ -349,9 +351,11 @@ def either(values: list[Value]) -> Value:
 
 def joined(flows: Iterator[Flow]) -> Flow:
     """Return what a value depends on that is computed from all of these."""
-    trained = False
-    features: frozenset[Feature] = frozenset()
-    for flow in flows:
-        trained = trained or flow.trained
-        features |= flow.features
-    return Flow(trained, features) if trained or features else CLOSED
+    known = [flow for flow in flows if flow is not CLOSED]
+    if len(known) <= 1:
+        return known[0] if known else CLOSED
+    return Flow(
+        any(flow.trained for flow in known),
+        frozenset().union(*(flow.features for flow in known)),
+        frozenset().union(*(flow.hushed for flow in known)),
+    )

@@ -128,6 +128,25 @@ class FreezeThatDoesNot(Rule):
         loss = Distillation(nn.Dense(4, 4), nn.Dense(4, 4), nn.Dense(4, 1))
         loss_step = nn.TrainOneStepCell(loss, nn.SGD(loss.student.trainable_params()))
         """,
+        # Its output is stopped: no gradient reaches it.
+        """
+        from mindspore import nn, ops
+
+        class Pose(nn.Cell):
+            def __init__(self, trunk, head):
+                super().__init__()
+                self.trunk = trunk
+                self.trunk.set_grad(False)
+                self.head = head
+
+            def construct(self, image):
+                features = self.trunk(image)
+                features = ops.stop_gradient(features)
+                return self.head(features).mean()
+
+        loss = Pose(nn.Dense(4, 4), nn.Dense(4, 1))
+        step = nn.TrainOneStepCell(loss, nn.SGD(loss.trainable_params()))
+        """,
         # Evaluation, switched back.
         """
         from mindspore import nn
