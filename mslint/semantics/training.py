@@ -70,20 +70,21 @@ def _training_flag(test: cst.BaseExpression) -> bool | None:
 def _runs_in_training(module: Module, function: cst.FunctionDef) -> bool:
     owner = owner_of(module, function)
     if owner is None:
-        return module.scope(function) is module.tree and _is_called_in_training(module, function, function.name.value)
+        return module.scope(function) is module.tree and _is_called_in_training(
+            module, function, function.name.value, unless_called=True
+        )
     if any(base.rpartition(".")[2] in _NOT_NETWORKS for base in owner.lineage):
         return False
-    if not any(base.startswith("mindspore.nn.") for base in owner.lineage):
-        return function.name.value != "__init__" and _is_called_in_training(
-            module, function, f"{owner.name}.{function.name.value}"
-        )
+    name = function.name.value
+    is_cell = any(base.startswith("mindspore.nn.") for base in owner.lineage)
     run = _run_by_construct(module, owner)
-    if run is None:
-        # `construct` stands in another file: the calls of the program tell.
-        return function.name.value != "__init__" and _is_called_in_training(
-            module, function, f"{owner.name}.{function.name.value}"
-        )
-    return function.name.value in run and not _only_evaluated(module, owner.name)
+    if is_cell and run is not None:
+        return name in run and not _only_evaluated(module, owner.name)
+    # A plain class, or a Cell whose `construct` stands in another file: the calls of the program tell. Methods of a plain
+    # class are mostly called on objects that cannot be followed; only one that is itself called like a loss is taken for one.
+    return name != "__init__" and _is_called_in_training(
+        module, function, f"{owner.name}.{name}", unless_called=is_cell or (run is not None and name in run)
+    )
 
 
 def _run_by_construct(module: Module, owner: CellClass) -> set[str] | None:
@@ -118,7 +119,8 @@ def _mentioned(method: cst.FunctionDef, methods: dict[str, cst.FunctionDef], *, 
     }
 
 
-def _is_called_in_training(module: Module, function: cst.FunctionDef, name: str) -> bool:
+def _is_called_in_training(module: Module, function: cst.FunctionDef, name: str, *, unless_called: bool) -> bool:
+    """Tell whether a network or a differentiated function calls ``function``; ``unless_called`` answers if nothing does."""
     graph = module.program.call_graph(module.source.path.absolute())
     node = f"{module.source.path.absolute()}:{name}"
     callers = (
@@ -129,8 +131,10 @@ def _is_called_in_training(module: Module, function: cst.FunctionDef, name: str)
     operators = any(name.startswith(_OPERATORS) for name in run)
     if not operators and any(name.startswith(_ARRAYS) for name in run):
         return False
-    # What nothing calls, a user may: a loss of a library.
-    return operators if not callers else any(_differentiates(graph, other) for other in callers)
+    if not callers:
+        # What nothing calls, a user may: a loss of a library.
+        return operators and unless_called
+    return any(_differentiates(graph, other) for other in callers)
 
 
 def _differentiates(graph: CallGraph, node: str) -> bool:

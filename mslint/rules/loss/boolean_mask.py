@@ -124,6 +124,10 @@ class BooleanMask(Rule):
             best = np.argsort(scores)
             return boxes[best][scores[best] > 0.5]
 
+        class DecodeBox:
+            def suppress(self, prediction):
+                return ops.sigmoid(prediction)[prediction > 0.5]
+
         class Recall(nn.Metric):
             def update(self, prediction, label):
                 self.hits = prediction[label > 0].sum()
@@ -153,7 +157,7 @@ class BooleanMask(Rule):
         made = "" if found.mask is found.origin else f" (made in row {origin})"
         if found.stored is None:
             message = (
-                f"`{tensor}[...]` picks the elements where `{mask}`{made} holds, so the data decide how many there are; keep "
+                f"`{_short(module, found.subscript)}` picks the elements where `{mask}`{made} holds, so the data decide how many there are; keep "
                 "the shape: `ops.where` or a product with the mask, and a sum divided by the sum of the mask"
             )
         else:
