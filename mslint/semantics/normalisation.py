@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import libcst as cst
 
 from mslint.semantics.epsilon import Added, added_epsilon
+from mslint.semantics.flow import owner_of
 from mslint.semantics.formula import Expression, Formula, elements, numbers, read, same
 from mslint.semantics.formula import values as all_values
+from mslint.semantics.module import find
 
 
 def values(expression: Expression) -> tuple[Expression, ...]:
@@ -114,7 +116,8 @@ def _kind(above: Expression, statistic: Formula | None, radicand: Expression | N
                 return "norm"
             if any(_is_less_its_mean(read(item)) for item in values(above)):
                 return "deviation" if _is_fused(inner) else None
-            return "root mean square" if axes(inner) in ((), (-1,)) else None
+            is_last = axes(inner) in ((), (-1,))
+            return "root mean square" if is_last and not _has_fused_layer(inner, "RmsNorm", "rms_norm") else None
     return None
 
 
@@ -136,7 +139,17 @@ def _is_fused(statistic: Formula) -> bool:
     along = axis(statistic)
     if along is None or 0 in axes(statistic) or _is_parameter(statistic.first):
         return False
+    if axes(statistic) == (-1,) and _has_fused_layer(statistic, "LayerNorm", "layer_norm"):
+        return False
     return len(axes(statistic)) < 2 or axes(statistic) == (1, 2, 3)
+
+
+def _has_fused_layer(statistic: Formula, *names: str) -> bool:
+    """Tell whether the class of ``statistic`` has the fused operator too: then the other way is meant for old devices."""
+    module, node = statistic.expression.module, statistic.expression.node
+    owner = owner_of(module, node)
+    calls = find(owner.node, cst.Call) if owner is not None else ()
+    return any((module.resolve(call.func) or "").rpartition(".")[2] in names for call in calls)
 
 
 def _is_parameter(expression: Expression) -> bool:

@@ -371,6 +371,21 @@ class EpsilonAdd(Rule):
                 kernel = kernel / ops.sqrt(ops.square(kernel).mean((1, 2, 3), True) + self.eps)
                 return moved * spread * response * batch * space * kernel
         """,
+        # The way round a fused operator that the device may lack.
+        """
+        from mindspore import nn, ops
+
+        class RootMeanSquare(nn.Cell):
+            def __init__(self, fused, eps=1e-6):
+                super().__init__()
+                self.eps = eps
+                self.fused = ops.RmsNorm(eps) if fused else None
+
+            def construct(self, x):
+                if self.fused is not None:
+                    return self.fused(x, self.weight)[0]
+                return x * ops.rsqrt(ops.square(x).mean(-1, True) + self.eps) * self.weight
+        """,
         # NumPy: metrics, the data pipeline.
         """
         import numpy as np
