@@ -465,7 +465,8 @@ def seeding_calls(module: Module) -> dict[int, tuple[cst.Call, frozenset[Stream]
 def _seeding_calls(module: Module) -> Iterator[tuple[int, tuple[cst.Call, frozenset[Stream]]]]:
     for call in find(module.tree, cst.Call):
         name = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
-        if isinstance(name, cst.Name) and "seed" in name.value:
+        # As the trigger has it: `seed(`.
+        if isinstance(name, cst.Name) and name.value.endswith("seed") and call.whitespace_after_func.empty:
             streams = seeded_by(module.resolve(call.func) or "")
             if streams:
                 yield module.start(call).row, (call, streams)
