@@ -151,14 +151,15 @@ class BooleanMask(Rule):
                     yield self._finding(module, found)
 
     def _finding(self, module: Module, found: Masked) -> Finding:
-        node: cst.CSTNode = found.subscript
+        node = found.subscript
         tensor, mask = _short(module, found.subscript.value), _short(module, found.mask)
         origin = module.start(found.origin).row
         made = "" if found.mask is found.origin else f" (made in row {origin})"
         if found.stored is None:
             message = (
-                f"`{_short(module, found.subscript)}` picks the elements where `{mask}`{made} holds, so the data decide how many there are; keep "
-                "the shape: `ops.where` or a product with the mask, and a sum divided by the sum of the mask"
+                f"`{_short(module, found.subscript)}` picks the elements where `{mask}`{made} holds, so the data decide "
+                "how many there are; keep the shape: `ops.where` or a product with the mask, and a sum divided by the "
+                "sum of the mask"
             )
         else:
             message = (
