@@ -23,6 +23,7 @@ _NUMPY_DRAW = re.compile(
 )
 _PYTHON_DRAW = re.compile(r"^random\.(?!(seed|getstate|setstate)$)[a-z]+$")
 _ORDER = re.compile(r"\.(shuffle|permutation|permuted|choice|choices|sample)$")
+_EXPORT = re.compile(r"^mindspore\.(\w+\.)*export$")
 _CELL = "mindspore.nn.Cell"
 _INITIALIZER = "mindspore.common.initializer.Initializer"
 _PIPELINE_STEPS = ("map", "batch", "padded_batch", "GeneratorDataset", "apply", "filter")
@@ -152,7 +153,7 @@ class Randomness:
             return Purpose.ORDER if whole_epoch else Purpose.SAMPLE
         if function.node in self.weight_functions:
             return Purpose.WEIGHTS
-        if any(self.values.resolve(call.path, call.callee) == "mindspore.export" for call in function.calls):
+        if any(_EXPORT.match(self.values.resolve(call.path, call.callee)) for call in function.calls):
             return Purpose.EXAMPLE
         if self._at_each_step(function, row):
             return Purpose.SAMPLE
