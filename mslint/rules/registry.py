@@ -84,7 +84,9 @@ BUILT_IN = (
         "mslint.rules.data.rank_dependent_shuffle:RankDependentShuffle",
         (b"seed(",),
     ),
-    BuiltIn("MS304", "sampler-with-shards", "mslint.rules.data.sampler_with_shards:SamplerWithShards", (b"num_shards",)),
+    BuiltIn(
+        "MS304", "sampler-with-shards", "mslint.rules.data.sampler_with_shards:SamplerWithShards", (b"num_shards",)
+    ),
     BuiltIn(
         "MS305",
         "device-id-as-shard",

@@ -84,7 +84,7 @@ def _steps(origin: Origin, calls: int, callers: bool) -> Iterator[Origin]:
 
 
 def definitions(module: Module, name: cst.Name) -> Iterator[cst.CSTNode]:
-    """Yield the expressions that the variable ``name`` gets its value from; of a tuple taken apart, the part if it is plain."""
+    """Yield what the variable ``name`` gets its value from; of a tuple that is taken apart, the part if it is plain."""
     for binding in module.lookup(name.value, name):
         if binding.value is not None:
             yield binding.value

@@ -35,7 +35,7 @@ class WholeNetworkGrad(Rule):
 
     Evidence
         Measured on MindSpore 2.10.0, CPU, by ``mslint verify SCRIPT --codemod functional-grad``. Without ``set_grad()``
-        (fixtures/functional_grad/batchnorm_dropout_no_set_grad.py, with ``--unsafe-fixes``) the rewrite brings a PyNative step
+        (fixtures/functional_grad/batchnorm_dropout_no_set_grad.py, ``--unsafe-fixes``) the rewrite brings a PyNative step
         from 2 forward passes and 56 operator calls to 1 and 40; the moving variance of BatchNorm, moved twice by the old
         step, differs by up to 0.47 of its largest value after one step, while loss and gradients are equal with Dropout off.
         With ``set_grad()`` and in graph mode, where equal forward passes are merged, the rewrite changes neither the
