@@ -207,6 +207,8 @@ class _Rewrite:
         network = site.application.network
         assert network is not None
         text = normal(self.module, sole_value(self.module, network))
+        if self._undone(site):
+            return False
         this = self_name(site.function) if site.function else "self"
         if text == f"_({this}.network)" and site.owner and any(base in TRAIN_STEPS for base in site.owner.lineage):
             return True
@@ -221,8 +223,20 @@ class _Rewrite:
                 continue
             # A method's `self.network` is another object in another class; a variable is told by its name.
             same_class = site.owner is None or self.module.enclosing(candidate, cst.ClassDef) is site.owner.node
-            if same_class and normal(self.module, function.value) in names:
+            conditional = any(isinstance(item, (cst.If, cst.Try)) for item in self.module.ancestors(candidate))
+            if same_class and not conditional and normal(self.module, function.value) in names:
                 return True
+        return False
+
+    def _undone(self, site: Site) -> bool:
+        """Tell whether ``set_grad(False)`` may be called on the network: in this class, or on a variable anywhere."""
+        program = self.module.program
+        assert site.application.network is not None
+        network = self.module.code(site.application.network)
+        for file in program.neighbourhood(self.module.source.path.absolute()):
+            for receiver in program.facts(file).ungraded:
+                if receiver == network or not receiver.startswith("self."):
+                    return True
         return False
 
     def _also_called(self, owner: CellClass, network: cst.Attribute) -> set[str]:

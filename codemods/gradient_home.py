@@ -167,7 +167,8 @@ def _in_init(
     this = self_name(init)
     held = f"{this}.{attribute}"
     line = statement_of(module, operator.holder) if operator.holder is not None else None
-    if operator.attribute is not None and line is not None:
+    in_method = operator.holder is not None and isinstance(module.scope(operator.holder), cst.FunctionDef)
+    if operator.attribute is not None and line is not None and in_method:
         top = _top(module, init, line)
         if top is None or not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1:
             return None
@@ -220,6 +221,8 @@ def _call_in_init(
 
 def _assigned(module: Module, owner: CellClass, init: cst.FunctionDef, attribute: str) -> list[cst.CSTNode]:
     """Return the statements after which ``self.attribute`` is what it stays; none if that cannot be told."""
+    if set_from_outside(module, owner, attribute):
+        return []
     found = owner.assigned.get(attribute, [])
     if found:
         return [item.statement for item in found] if all(item.method is init for item in found) else []
@@ -237,6 +240,16 @@ def _assigned(module: Module, owner: CellClass, init: cst.FunctionDef, attribute
         ):
             return [call]
     return []
+
+
+def set_from_outside(module: Module, owner: CellClass, attribute: str) -> bool:
+    """Tell whether a subclass or other code may give ``attribute`` another value once ``__init__`` is through."""
+    program, path = module.program, module.source.path.absolute()
+    for reference in program.subclasses(owner.reference):
+        known = program.class_facts(reference)
+        if known is not None and attribute in known[1].assigned:
+            return True
+    return any(attribute in program.facts(file).touched for file in program.neighbourhood(path))
 
 
 def _top(module: Module, init: cst.FunctionDef, node: cst.CSTNode) -> cst.CSTNode | None:

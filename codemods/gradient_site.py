@@ -103,6 +103,7 @@ def _check_holder(module: Module, operator: GradientOperator) -> None:
                 )
         if operator.construction is not None:
             _check_outside_reads(module, operator.attribute)
+            _check_other_files(module, operator.attribute)
     elif operator.variable and operator.holder and len(module.lookup(operator.variable, operator.holder)) > 1:
         raise Manual(f"{operator.variable} is assigned more than once; give each gradient function its own name")
 
@@ -113,11 +114,29 @@ def _check_outside_reads(module: Module, attribute: str) -> None:
             continue
         method = method_of(module, node)
         if method is None or not is_self(node, self_name(method)):
-            parent = module.parents[node]
-            if isinstance(parent, cst.Call) and parent.func is node:
-                raise Manual(
-                    f"{module.code(node)} in row {module.start(node).row} may be the same attribute read from outside"
-                )
+            raise Manual(
+                f"{module.code(node)} in row {module.start(node).row} may be the same attribute, used from outside; "
+                "rewrite both together"
+            )
+
+
+def _check_other_files(module: Module, attribute: str) -> None:
+    program, path = module.program, module.source.path.absolute()
+    for file in sorted(program.neighbourhood(path)):
+        facts = program.facts(file)
+        outside = file != path and any(
+            use.endswith(f".{attribute}")
+            and not use.startswith("self.")
+            and _of_an_object(program.dotted_in(file, use))
+            for use in facts.uses
+        )
+        if outside or attribute in facts.named or attribute in facts.touched:
+            raise Manual(f"{file.name} may use the attribute {attribute} from outside; rewrite both together")
+
+
+def _of_an_object(resolved: str | None) -> bool:
+    """Tell whether a dotted name is an attribute of something in the project rather than a name of a module."""
+    return resolved is None or "." in resolved.rpartition(".py:")[2] and ".py:" in resolved
 
 
 def _site(module: Module, operator: GradientOperator, application: Application, call: cst.Call) -> Site:

@@ -34,6 +34,7 @@ _BUILTINS = frozenset(
 )
 _TENSOR_METHODS = frozenset(["astype", "to", "view", "reshape", "mean", "sum", "squeeze", "float", "half"])
 _ORDERED = ("assign", "Assign", "depend", "Depend", "NPU", "load", "Load", "scatter", "Scatter")
+_ANEW = (cst.Call, cst.Await, cst.Yield, cst.NamedExpr, cst.Lambda)
 _LEAVES = (cst.Return, cst.Raise, cst.Del, cst.Global, cst.Nonlocal, cst.Await, cst.Yield, cst.With, cst.Try)
 
 
@@ -76,6 +77,11 @@ def one_forward(
     forward = find_forward(module, operator, site.application, site.call)
     if forward is None:
         raise NotOneForward("no forward pass with the same network and arguments stands before the gradient")
+    for argument in site.arguments:
+        if any(isinstance(item, _ANEW) for item in walk(argument.value)):
+            raise NotOneForward(
+                f"`{module.code(argument)}` is worked out anew for the gradient, and may be another value then"
+            )
     if not isinstance(site.statement, cst.SimpleStatementLine) or len(site.statement.body) != 1:
         raise NotOneForward("the gradient is taken in the head of a block or beside other statements in one line")
     if site.inputs_used:

@@ -28,6 +28,8 @@ class ClassFacts:
     built: dict[str, Built]
     reads: frozenset[str]
     """Attributes read from ``self``."""
+    updated: frozenset[str] = frozenset()
+    """Attributes assigned in methods other than ``__init__``."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,16 @@ class FileFacts:
     """Every dotted name that is read."""
     modes: tuple[str, ...] = ()
     """What ``set_context`` is given as ``mode``, as written; ``?`` for anything but a dotted name or a number."""
+    touched: frozenset[str] = frozenset()
+    """Attributes that are set on objects other than ``self``, ``setattr`` with a literal name included."""
+    named: frozenset[str] = frozenset()
+    """Attributes that ``getattr`` and its kin name literally."""
+    chosen_by_name: frozenset[str] = frozenset()
+    """What ``getattr`` looks a computed name up in, as written."""
+    ungraded: frozenset[str] = frozenset()
+    """What ``set_grad(False)`` is called on, as written."""
+    in_cells: frozenset[str] = frozenset()
+    """Dotted names that methods other than ``__init__`` read in classes with a ``construct``."""
 
     def all_imports(self) -> Iterator[str]:
         """Yield the dotted target of every import of the file, star imports included."""
@@ -78,7 +90,14 @@ def read_facts(tree: ast.Module) -> FileFacts:
     top = set(_top_level(tree.body))
     uses: set[str] = set()
     modes: list[str] = []
+    touched: set[str] = set()
+    named: set[str] = set()
+    chosen: set[str] = set()
+    ungraded: set[str] = set()
+    in_cells: set[str] = set()
     for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            in_cells.update(_used_in_cell(node))
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             _read_import(node, imports if node in top else nested, stars)
         elif isinstance(node, ast.ClassDef):
@@ -99,11 +118,46 @@ def read_facts(tree: ast.Module) -> FileFacts:
             path = dotted(node)
             if path:
                 uses.add(path)
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and not _is_self(node.value):
+                touched.add(node.attr)
         elif isinstance(node, ast.Call):
             modes.extend(_mode(node))
+            callee = dotted(node.func) or ""
+            if callee in ("getattr", "setattr", "hasattr", "delattr") and len(node.args) > 1:
+                name = node.args[1]
+                if isinstance(name, ast.Constant):
+                    (touched if callee == "setattr" else named).add(str(name.value))
+                else:
+                    chosen.add(dotted(node.args[0]) or "?")
+            elif callee.endswith(".set_grad") and [ast.unparse(a) for a in node.args] == ["False"]:
+                ungraded.add(callee.removesuffix(".set_grad"))
     return FileFacts(
-        imports, nested, tuple(stars), aliases, frozenset(definitions), classes, frozenset(uses), tuple(modes)
+        imports=imports,
+        nested_imports=nested,
+        stars=tuple(stars),
+        aliases=aliases,
+        definitions=frozenset(definitions),
+        classes=classes,
+        uses=frozenset(uses),
+        modes=tuple(modes),
+        touched=frozenset(touched),
+        named=frozenset(named),
+        chosen_by_name=frozenset(chosen),
+        ungraded=frozenset(ungraded),
+        in_cells=frozenset(in_cells),
     )
+
+
+def _is_self(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id == "self"
+
+
+def _used_in_cell(node: ast.ClassDef) -> Iterator[str]:
+    methods = [item for item in node.body if isinstance(item, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    if any(method.name == "construct" for method in methods):
+        for method in methods:
+            if method.name != "__init__":
+                yield from (path for item in ast.walk(method) if isinstance(item, ast.expr) and (path := dotted(item)))
 
 
 def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
@@ -155,7 +209,16 @@ def _read_class(node: ast.ClassDef) -> ClassFacts:
         (reads if isinstance(item.ctx, ast.Load) else assigned).add(item.attr)
     methods = frozenset(x.name for x in node.body if isinstance(x, (ast.FunctionDef, ast.AsyncFunctionDef)))
     bases = tuple(path for base in node.bases if (path := dotted(base)))
-    return ClassFacts(node.name, node.lineno, bases, methods, frozenset(assigned), built, frozenset(reads))
+    updated = {
+        item.attr
+        for method in node.body
+        if isinstance(method, (ast.FunctionDef, ast.AsyncFunctionDef)) and method.name != "__init__"
+        for item in ast.walk(method)
+        if isinstance(item, ast.Attribute) and isinstance(item.ctx, ast.Store) and _is_self(item.value)
+    }
+    return ClassFacts(
+        node.name, node.lineno, bases, methods, frozenset(assigned), built, frozenset(reads), frozenset(updated)
+    )
 
 
 def _mode(node: ast.Call) -> Iterator[str]:

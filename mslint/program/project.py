@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from mslint.program.facts import ClassFacts, FileFacts, read_facts
-from mslint.semantics.api import canonical
+from mslint.semantics.api import canonical, star_names
 from mslint.source.text import Unreadable, read
 
 if TYPE_CHECKING:
@@ -167,6 +167,8 @@ class Program:
 
     def from_star(self, path: Path, base: str, name: str, depth: int = 6) -> str | None:
         """Return what ``from base import *`` in ``path`` makes of ``name``, or None where that cannot be told."""
+        if base == "mindspore" or base.startswith("mindspore."):
+            return canonical(f"{base}.{name}") if name in star_names(base) else None
         home = self.module(path, base)
         return self.name_in(home, name, depth) if home and not name.startswith("_") else None
 

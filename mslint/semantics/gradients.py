@@ -66,7 +66,9 @@ class GradientOperator:
     @property
     def trains(self) -> bool:
         """Whether it differentiates with respect to parameters somewhere."""
-        return self.get_by_list is True and bool(self.applications or self.escapes)
+        if self.get_by_list is None:
+            return any(application.weights is not None for application in self.applications)
+        return self.get_by_list and bool(self.applications or self.escapes)
 
 
 @dataclass(frozen=True)
@@ -150,6 +152,9 @@ class _Search:
         else:
             return None
         if isinstance(target, cst.Name):
+            scope = self.module.scope(assign)
+            if isinstance(scope, cst.ClassDef):
+                return assign, self.classes[scope], target.value, None
             return assign, None, None, target.value
         method = method_of(self.module, value)
         owner = class_of(self.module, value)

@@ -1,19 +1,26 @@
-"""Does it show when a forward pass runs twice? Only with layers that keep statistics or draw random numbers."""
+"""Does it show when a forward pass runs twice? Only with what keeps statistics, draws random numbers or writes."""
 
 from __future__ import annotations
 
 import re
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mslint.semantics.module import Module
+
+if TYPE_CHECKING:
+    from mslint.program.project import Program
 
 _STATEFUL = re.compile(
     r"^mindspore\.(nn|ops|mint|numpy)\."
     r"(.*Dropout.*|.*dropout.*|.*BatchNorm.*|InstanceNorm.*|batch_norm|instance_norm"
     r"|rand|randn|randint|randperm|normal|uniform|multinomial.*|Multinomial|bernoulli|Bernoulli|poisson|Poisson|gamma|Gamma"
     r"|laplace|gumbel_softmax|rrelu|RReLU|standard_(normal|laplace)|Standard(Normal|Laplace)|Uniform(Int|Real)"
-    r"|random_.*|Random.*|log_uniform_.*|LogUniform.*)$"
+    r"|random_.*|Random.*|log_uniform_.*|LogUniform.*"
+    r"|assign|assign_add|assign_sub|Assign.*|scatter_.*|Scatter.*)$"
 )
+_DRAWN_IN_PYTHON = re.compile(r"^(numpy\.random|random)\.")
 # Packages that define no MindSpore Cell: their code cannot be part of a network.
 _WITHOUT_CELLS = frozenset(
     """
@@ -23,6 +30,22 @@ _WITHOUT_CELLS = frozenset(
     medpy nibabel SimpleITK rdkit Bio download wget gym
     """.split()  # noqa: SIM905
 )
+
+
+def _written_or_drawn(program: Program, file: Path) -> str | None:
+    """Return what Cells of ``file`` write or draw in their methods by other means than MindSpore's operators."""
+    facts = program.facts(file)
+    for use in sorted(facts.in_cells):
+        if _DRAWN_IN_PYTHON.match(program.dotted_in(file, use) or ""):
+            return f"{use} in {file.name}"
+    for cell in facts.classes.values():
+        for attribute in sorted(cell.updated & cell.built.keys()):
+            if program.dotted_in(file, cell.built[attribute].callee) == "mindspore.Parameter":
+                return f"self.{attribute}, a Parameter that {cell.name} in {file.name} writes"
+    for holder in sorted(facts.chosen_by_name):
+        if (program.dotted_in(file, holder) or "").startswith("mindspore."):
+            return f"a layer that {file.name} chooses by name from {holder}"
+    return None
 
 
 def stateful_part(module: Module) -> str | None:
@@ -37,6 +60,9 @@ def stateful_part(module: Module) -> str | None:
             name = program.dotted_in(file, use)
             if name and _STATEFUL.match(name):
                 return f"{use} in {file.name}"
+        found = _written_or_drawn(program, file)
+        if found:
+            return found
     for file in sorted(program.neighbourhood(path)):
         for package in program.foreign_imports(file):
             if package not in _WITHOUT_CELLS and package not in sys.stdlib_module_names:

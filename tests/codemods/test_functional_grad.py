@@ -695,3 +695,100 @@ def test_an_old_mindspore_without_sens_param(tmp_path: Path) -> None:
     assert "sens_param=True)" in rewrite(tmp_path, tensor).text
     assert not rewrite(tmp_path, tensor, version=(2, 7)).changed
     assert "loss * self.sens, loss" in rewrite(tmp_path, filled, version=(2, 7)).text
+
+
+SUBCLASS = "from step import Step\n\n\nclass Half(Step):\n    def __init__(self, network, optimizer):\n        super().__init__"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        f"{SUBCLASS}(network, optimizer)\n        self.network = network.half\n",
+        f"{SUBCLASS}(network, optimizer)\n        self.weights = self.weights[:1]\n",
+        "from step import Step\n\nstep = Step(net, optimizer)\nstep.weights = optimizer.parameters[:1]\n",
+        "from step import Step\n\nstep = Step(net, optimizer)\nsetattr(step, 'network', net)\n",
+    ],
+    ids=["subclass sets the network", "subclass narrows the weights", "set on the instance", "setattr"],
+)
+def test_what_may_change_after_init_is_looked_up_at_each_step(other: str, tmp_path: Path) -> None:
+    found = rewrite(tmp_path, step(BY_LIST, CLASSIC), others={"other.py": other})
+    assert "grads = ms.grad(self.network, None, self.weights)(x, y)" in found.text
+    assert "self.grad" not in found.text
+
+
+@pytest.mark.parametrize("use", ["step.grad(net, weights)", "take(step.grad)", "getattr(step, 'grad')"])
+def test_an_operator_that_is_used_from_outside_stays(use: str, tmp_path: Path) -> None:
+    head = "from step import Step\n\nstep = Step(net, optimizer)\n"
+    assert not rewrite(tmp_path, step(BY_LIST, CLASSIC), others={"other.py": f"{head}{use}\n"}).changed
+    assert not rewrite(tmp_path, step(BY_LIST, CLASSIC) + f"\n\nstep = Step(None, None)\n{use}\n").changed
+
+
+@pytest.mark.parametrize("argument", ["self.pick(x)", "*next(batches)", "(z := x)"])
+def test_arguments_that_are_worked_out_anew_keep_two_forward_passes(argument: str, tmp_path: Path) -> None:
+    text = step(BY_LIST, CLASSIC.replace("(x, y)", f"({argument}, y)"))
+    assert f"grads = self.grad({argument}, y)" in rewrite(tmp_path, text).text
+
+
+CELL = """
+import numpy as np
+from mindspore import Parameter, nn, ops
+
+
+class Net(nn.Cell):
+    def __init__(self, norm):
+        self.part = {part}
+
+    def construct(self, x):
+        {line}
+        return x
+
+
+def net():
+    return Net("ReLU")
+"""
+WRITES = {
+    "a counter": ("Parameter(0)", "ops.assign_add(self.part, 1)"),
+    "a Parameter": ("Parameter(0)", "self.part = x"),
+    "numpy's random numbers": ("1", "x = x * np.random.rand()"),
+    "a layer by name": ("getattr(nn, norm)(8)", "x = self.part(x)"),
+}
+
+
+@pytest.mark.parametrize("kind", WRITES)
+def test_other_things_that_show_a_second_forward_pass(kind: str, tmp_path: Path) -> None:
+    part, line = WRITES[kind]
+    others = {"nets.py": CELL.format(part=part, line=line), "train.py": BUILDS}
+    found = rewrite(tmp_path, WITHOUT_SET_GRAD, others=others)
+    assert [finding.fix.applicability.value for finding in found.left if finding.fix] == ["unsafe"]
+
+
+@pytest.mark.parametrize(
+    ("kept", "train"),
+    [
+        (KEPT + "    self.network.set_grad(False)\n", ""),
+        (KEPT.replace("    self.network.set_grad()", "    if sens:\n        self.network.set_grad()"), ""),
+        (KEPT, "network = net()\nnetwork.set_grad(False)\n"),
+    ],
+    ids=["undone", "on a condition", "undone outside"],
+)
+def test_a_set_grad_that_may_not_hold_is_not_relied_on(kept: str, train: str, tmp_path: Path) -> None:
+    others = {"nets.py": LAYERS.format("BatchNorm1d(2)"), "train.py": BUILDS + train}
+    text = step(kept + "    self.grad = ops.GradOperation(get_by_list=True)", CLASSIC)
+    found = rewrite(tmp_path, text, others=others)
+    assert [finding.fix.applicability.value for finding in found.left if finding.fix] == ["unsafe"]
+
+
+def test_star_imports_and_class_attributes(tmp_path: Path) -> None:
+    head = "from mindspore import nn\nfrom mindspore.ops import *\n\n\n"
+    text = step(BY_LIST.replace("ops.Grad", "Grad"), CLASSIC.replace("ops.depend", "depend"), head=head)
+    text = text.replace("    def __init__", "    get = GradOperation(get_by_list=True)\n\n    def __init__", 1)
+    text = text.replace("self.grad(", "self.get(").replace("        self.grad = GradOperation(get_by_list=True)\n", "")
+    after = rewrite(tmp_path, text).text
+    assert "value_and_grad(self.network, None, self.weights)" in after
+    assert "GradOperation" not in after
+
+
+def test_options_out_of_sight_are_reported_and_left(tmp_path: Path) -> None:
+    text = step(KEPT + "    self.grad = ops.GradOperation(**OPTIONS)", CLASSIC)
+    found = rewrite(tmp_path, text)
+    assert [finding.fix.applicability.value for finding in found.left if finding.fix] == ["manual"]
