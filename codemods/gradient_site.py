@@ -136,7 +136,7 @@ def _check_other_files(module: Module, attribute: str) -> None:
 
 def _of_an_object(resolved: str | None) -> bool:
     """Tell whether a dotted name is an attribute of something in the project rather than a name of a module."""
-    return resolved is None or "." in resolved.rpartition(".py:")[2] and ".py:" in resolved
+    return resolved is None or ("." in resolved.rpartition(".py:")[2] and ".py:" in resolved)
 
 
 def _site(module: Module, operator: GradientOperator, application: Application, call: cst.Call) -> Site:

@@ -86,7 +86,7 @@ class Program:
         for root in self._tops:
             for folder, names, files in os.walk(root):
                 names[:] = [n for n in names if not n.startswith(".") and n not in _SKIPPED]
-                found.update(Path(folder, name) for name in files if name.endswith(".py"))
+                found.update(Path(folder, n) for n in files if n.endswith(".py") and _is_file(os.path.join(folder, n)))
                 if len(found) > _MOST_MEMBERS:
                     return tuple(sorted(set(self._files)))
         return tuple(sorted(found))
@@ -348,9 +348,13 @@ def _marked_root(folder: Path) -> Path:
 
 def _bytes(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return path.read_bytes() if _is_file(path) else b""
     except OSError:
         return b""
+
+
+_is_file = os.path.isfile
+"""Asked before anything is opened: a named pipe would be waited for."""
 
 
 def _closure(start: Path, step: Callable[[Path], frozenset[Path]]) -> set[Path]:

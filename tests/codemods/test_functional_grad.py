@@ -697,7 +697,10 @@ def test_an_old_mindspore_without_sens_param(tmp_path: Path) -> None:
     assert "loss * self.sens, loss" in rewrite(tmp_path, filled, version=(2, 7)).text
 
 
-SUBCLASS = "from step import Step\n\n\nclass Half(Step):\n    def __init__(self, network, optimizer):\n        super().__init__"
+SUBCLASS = (
+    "from step import Step\n\n\nclass Half(Step):\n"
+    "    def __init__(self, network, optimizer):\n        super().__init__"
+)
 
 
 @pytest.mark.parametrize(
