@@ -40,11 +40,11 @@ class Config:
 
 def find_config(paths: Sequence[Path]) -> Config:
     """Return the configuration that holds for ``paths``: the first found from the folder they share upwards."""
-    folders = [path if path.is_dir() else path.parent for path in (path.absolute() for path in paths)]
+    folders = [path if os.path.isdir(path) else path.parent for path in (path.absolute() for path in paths)]
     start = Path(os.path.commonpath([os.path.normpath(folder) for folder in folders])) if folders else Path.cwd()
     for folder in [start, *start.parents]:
         for file in (folder / "mslint.toml", folder / "pyproject.toml"):
-            if file.is_file() and (table := _table(file)) is not None:
+            if os.path.isfile(file) and (table := _table(file)) is not None:
                 return _config(file, table)
     return Config(start)
 
@@ -117,8 +117,11 @@ class _Reader:
 
     def version(self, key: str) -> Version:
         value = self.table.get(key, ".".join(map(str, NEWEST)))
+        if not isinstance(value, str):
+            # TOML reads 2.10 as the number 2.1: what was meant cannot be told any more.
+            raise UsageError(f'{self.filename}: {key} must stand in quotes, as in {key} = "2.10"')
         try:
-            return parse_version(value if isinstance(value, str) else f"{value}, not in quotes,")
+            return parse_version(value)
         except ValueError as error:
             raise UsageError(f'{self.filename}: {key}: {error}; write it as "2.10"') from None
 

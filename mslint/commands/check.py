@@ -40,7 +40,9 @@ def run(options: Namespace) -> int:
     work = prepare(options)
     if options.show_files:
         print("".join(f"{shown(path)}\n" for path in work.files), end="")
-        return 0
+        for problem in work.unreadable:
+            error(str(problem))
+        return 2 if work.unreadable else 0
     findings, texts, complete = _check(work, options.stdin_filename)
     with _output(options.output_file) as stream:
         stream.write(_report(findings, texts, complete, options, has_colour(stream)))

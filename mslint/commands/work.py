@@ -81,13 +81,23 @@ class Work:
     """Selectors by the folder that a pattern is relative to and the pattern."""
     target_version: Version
 
-    @cached_property
+    @property
     def files(self) -> list[Path]:
         """The Python files, standard input apart; a warning if there are none at all."""
-        files = python_files([path for path in self.paths if path != STDIN], self._excluded)
-        if not files and STDIN not in self.paths:
+        return self._found[0]
+
+    @property
+    def unreadable(self) -> list[Unreadable]:
+        """The paths under which there may be more files, but which cannot be looked at."""
+        return self._found[1]
+
+    @cached_property
+    def _found(self) -> tuple[list[Path], list[Unreadable]]:
+        problems: list[Unreadable] = []
+        files = python_files([path for path in self.paths if path != STDIN], self._excluded, problems.append)
+        if not files and not problems and STDIN not in self.paths:
             warning(f"no Python files found under {', '.join(map(str, self.paths))}")
-        return files
+        return files, sorted(problems, key=lambda problem: problem.filename)
 
     @cached_property
     def program(self) -> Program:
@@ -107,6 +117,9 @@ class Work:
 
     def sources(self, stdin_filename: str) -> Iterator[Source | None]:
         """Read the files in order; what cannot be read is reported and given as None."""
+        for problem in self.unreadable:
+            error(str(problem))
+            yield None
         for path in [*(path for path in self.paths if path == STDIN), *self.files]:
             try:
                 if path == STDIN:

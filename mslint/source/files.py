@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from mslint.source.text import Unreadable, require_regular, unreadable
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -19,15 +22,31 @@ Exclusion = Callable[[Path, bool], bool]
 """Tells of an absolute path, and whether it is a folder, that it is to be left out."""
 
 
-def python_files(paths: Iterable[Path], excluded: Exclusion = lambda path, is_folder: False) -> list[Path]:
+Complaint = Callable[[Unreadable], None]
+"""Hears of a path that cannot be looked at; the others are."""
+
+
+def _refuse(problem: Unreadable) -> None:
+    raise problem
+
+
+def python_files(
+    paths: Iterable[Path],
+    excluded: Exclusion = lambda path, is_folder: False,
+    complain: Complaint = _refuse,
+) -> list[Path]:
     """Return the Python files under ``paths``, sorted, each file once.
 
     A file that is named is always taken, whatever it is called. Folders are walked, without what ``.gitignore`` files
     and ``excluded`` leave out; links to folders are not followed, so that loops do no harm and nothing outside is met.
     """
-    paths = list(paths)
-    named = [path for path in paths if not path.is_dir()]
-    walked = [file for path in paths if path.is_dir() for file in _walk(path, excluded)]
+    named: list[Path] = []
+    walked: list[Path] = []
+    for path in paths:
+        if os.path.isdir(path):
+            walked += _walk(path, excluded, complain)
+        elif _is_there(path, complain):
+            named.append(path)
     first: dict[str, Path] = {}
     # Named files and real ones first: of several names for one file, those are what the user knows it by.
     for path in [*named, *sorted(walked, key=lambda file: (file.is_symlink(), file))]:
@@ -35,7 +54,19 @@ def python_files(paths: Iterable[Path], excluded: Exclusion = lambda path, is_fo
     return sorted(first.values())
 
 
-def _walk(root: Path, excluded: Exclusion) -> Iterator[Path]:
+def _is_there(path: Path, complain: Complaint) -> bool:
+    try:
+        require_regular(path)
+    except OSError as error:
+        complain(unreadable(path, error))
+    except Unreadable as problem:
+        complain(problem)
+    else:
+        return True
+    return False
+
+
+def _walk(root: Path, excluded: Exclusion, complain: Complaint) -> Iterator[Path]:
     above = _ignore_files_above(root)
     if _ignored(root.resolve(), True, above):
         above = []  # Asked for by name: what ignores the folder as a whole says nothing about what is in it.
@@ -45,23 +76,36 @@ def _walk(root: Path, excluded: Exclusion) -> Iterator[Path]:
         rules = [*rules, *_ignore_file(resolved, resolved / ".gitignore")]
         try:
             entries = list(os.scandir(folder))
-        except PermissionError:
+        except OSError as error:
+            complain(unreadable(folder, error))
             continue
         for entry in entries:
             path, absolute = folder / entry.name, resolved / entry.name
             is_folder = entry.is_dir(follow_symlinks=False)
-            if _skipped(path) if is_folder else not (entry.name.endswith(".py") and entry.is_file()):
+            if _skipped(path) if is_folder else not entry.name.endswith(".py"):
                 continue
             if excluded(absolute, is_folder) or _ignored(absolute, is_folder, rules):
                 continue
             if is_folder:
                 pending.append((path, absolute, rules))
-            else:
+            elif _is_file(path, complain):
                 yield path
 
 
+def _is_file(path: Path, complain: Complaint) -> bool:
+    """Tell whether ``path`` is a regular file, or a link to one; not so named pipes and links to nowhere."""
+    try:
+        # The folder's entry would tell the kind, but not that the folder may be listed and its files not reached.
+        return stat.S_ISREG(path.stat().st_mode)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        complain(unreadable(path, error))
+        return False
+
+
 def _skipped(folder: Path) -> bool:
-    return folder.name in SKIPPED or folder.name.startswith(".") or (folder / "pyvenv.cfg").exists()
+    return folder.name in SKIPPED or folder.name.startswith(".") or os.path.exists(folder / "pyvenv.cfg")
 
 
 IgnoreRules = tuple[Path, "GitIgnoreSpec"]
@@ -72,7 +116,7 @@ def _ignore_files_above(root: Path) -> list[IgnoreRules]:
     """Return what the repository that ``root`` lies in says about it, outermost first; nothing outside a repository."""
     root = root.resolve()
     for repository in [root, *root.parents]:
-        if (repository / ".git").exists():
+        if os.path.exists(repository / ".git"):
             break
     else:
         return []

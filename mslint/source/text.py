@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import re
+import stat
 import tokenize
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -65,16 +66,30 @@ def read(path: Path) -> Source:
     """Read the Python file at ``path``."""
     filename = shown(path)
     try:
+        require_regular(path)
         data = path.read_bytes()
-    except FileNotFoundError:
-        raise Unreadable(filename, None, "no such file or folder", "check the spelling of the path") from None
-    except IsADirectoryError:
-        raise Unreadable(filename, None, "is a folder", "name a file in it") from None
-    except PermissionError:
-        raise Unreadable(filename, None, "may not be read", "change its permissions, or exclude it") from None
     except OSError as error:
-        raise Unreadable(filename, None, f"cannot be read ({error.strerror})", "check the path") from None
+        raise unreadable(path, error) from None
     return decode(data, path.absolute(), filename)
+
+
+def require_regular(path: Path) -> None:
+    """Raise Unreadable for what is no file: whoever opens a named pipe may wait for ever. Raises OSError, too."""
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise Unreadable(shown(path), None, "is no regular file", "name a file, or pass it as standard input (-)")
+
+
+def unreadable(path: Path, error: OSError) -> Unreadable:
+    """Say what ``error`` means for the owner of ``path``."""
+    filename = shown(path)
+    if isinstance(error, FileNotFoundError):
+        return Unreadable(filename, None, "no such file or folder", "check the spelling of the path")
+    if isinstance(error, IsADirectoryError):
+        return Unreadable(filename, None, "is a folder", "name a file in it")
+    if isinstance(error, PermissionError):
+        return Unreadable(filename, None, "may not be read", "change its permissions, or exclude it")
+    return Unreadable(filename, None, f"cannot be read ({error.strerror})", "check the path")
 
 
 def decode(data: bytes, path: Path, filename: str) -> Source:

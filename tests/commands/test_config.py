@@ -57,7 +57,11 @@ def test_the_command_line_goes_before(cli, project: Path, script: Path) -> None:
     [
         ('selct = ["MS1"]', "mslint.toml: unknown key 'selct' in [tool.mslint]; did you mean select?"),
         ('select = "MS1"', 'mslint.toml: select must be a list of strings such as ["MS101"]'),
-        ("target-version = 2.10", "mslint.toml: target-version: "),
+        ("target-version = 2.10", 'mslint.toml: target-version must stand in quotes, as in target-version = "2.10"\n'),
+        (
+            'target-version = "two"',
+            "mslint.toml: target-version: 'two' is no version of MindSpore such as 2.10; write it as ",
+        ),
         ('ignore = ["MS910"]', "unknown rule 'MS910' in "),
         ("select = [", "mslint.toml: cannot be read: "),
     ],
