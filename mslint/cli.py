@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import io
-import os
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from importlib import import_module
+from typing import NoReturn
 
-from mslint.console import UsageError, error, internal_error, nearest
+from mslint.console import UsageError, abandon, error, internal_error, nearest
 from mslint.shadowing import drop_working_directory
 
 VERBS = {
@@ -31,8 +31,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a report is no reason to fail on a terminal's encoding
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if sys.stdout is None:  # so Python starts with a closed descriptor
+        error("the report cannot be written: standard output is closed")
+        return 2
     try:
-        code = _run(given)
+        try:
+            code = _run(given)
+        except SystemExit as ended:  # argparse's way, once it has printed a help text
+            code = int(ended.code or 0)
         sys.stdout.flush()
         return code
     except UsageError as problem:
@@ -41,19 +47,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # Whoever read our output has seen enough; the interpreter must not try to flush the rest.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        abandon(sys.stdout)  # whoever read our output has seen enough
         return 141
+    except OSError as problem:
+        # Files that cannot be opened have a name; what fails without one is writing to what is open: the report.
+        if problem.filename is None and problem.strerror:
+            error(f"the report cannot be written: {problem.strerror}")
+            abandon(sys.stdout)
+        else:
+            error(internal_error("mslint", " ".join(given), problem))
+        return 2
     except Exception as exception:
         error(internal_error("mslint", " ".join(given), exception))
         return 2
+
+
+class _Parser(ArgumentParser):
+    """Says what is wrong in one line, as all else here does; argparse would put the whole usage in front."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{self.prog}: {message}; try `{self.prog} --help`")
 
 
 def _run(arguments: list[str]) -> int:
     verb, rest = (arguments[0], arguments[1:]) if arguments else ("--help", [])
     if verb in VERBS:
         command = import_module(f"mslint.commands.{verb}")
-        parser = ArgumentParser(
+        parser = _Parser(
             f"mslint {verb}", description=f"mslint {verb}: {VERBS[verb]}.", epilog=_EXIT_CODES, allow_abbrev=False
         )
         command.add_arguments(parser)
@@ -67,7 +87,7 @@ def _run(arguments: list[str]) -> int:
 def _top(arguments: list[str]) -> int:
     """Answer a command line without a verb."""
     listed = "\n".join(f"  {verb:8} {meaning}" for verb, meaning in VERBS.items())
-    parser = ArgumentParser(
+    parser = _Parser(
         "mslint",
         usage="mslint [--help] [--version] COMMAND ...",
         description=f"commands (mslint COMMAND --help explains one):\n{listed}",

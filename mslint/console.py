@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TextIO
 
 
@@ -15,16 +16,42 @@ class UsageError(Exception):
 
 def error(message: str) -> None:
     """Say why (part of) the work was not done."""
-    print(f"error: {message}", file=sys.stderr)
+    _say(f"error: {message}")
 
 
 def warning(message: str) -> None:
     """Say what may not be as the user thinks."""
-    print(f"warning: {message}", file=sys.stderr)
+    _say(f"warning: {message}")
+
+
+def _say(line: str) -> None:
+    # Nobody may be listening: Python has no stream for a closed descriptor, and print() would take standard output.
+    if sys.stderr is None:
+        return
+    try:
+        print(line, file=sys.stderr)
+    except OSError:
+        abandon(sys.stderr)
+
+
+def abandon(stream: TextIO) -> None:
+    """Let what ``stream`` still holds go nowhere, or the interpreter fails once more at its end, on flushing it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+@contextmanager
+def remedy(advice: str) -> Iterator[None]:
+    """Add to a UsageError what its reader can do."""
+    try:
+        yield
+    except UsageError as problem:
+        raise UsageError(f"{problem} ({advice})") from None
 
 
 def internal_error(culprit: str, filename: str, exception: BaseException) -> str:
     """Return the message for a failure of ours (or of a plugin); the traceback only for those who ask for it."""
+    if os.environ.get("MSLINT_DEBUG") != "1" and (known := _known_limit(filename, exception)):
+        return known
     said = str(exception).partition("\n")[0][:200]
     message = f"{culprit} failed on {filename}: {type(exception).__name__}: {said}"
     if os.environ.get("MSLINT_DEBUG") == "1":
@@ -32,12 +59,22 @@ def internal_error(culprit: str, filename: str, exception: BaseException) -> str
     return f"{message} (internal error, please report it; MSLINT_DEBUG=1 shows the traceback)"
 
 
+def _known_limit(filename: str, exception: BaseException) -> str | None:
+    """Return what the owner of the file can do about ``exception``, where it is the file that asks too much of us."""
+    if isinstance(exception, RecursionError):
+        return f"{filename}: nested too deeply to be rewritten or judged; split its longest expression or chain of elif"
+    if isinstance(exception, UnicodeEncodeError) and "surrogates" in exception.reason:
+        name = exception.object.encode("utf-8", "backslashreplace").decode()
+        return f"{filename}: the name of a file in its project is not UTF-8 ({name}); rename that file"
+    return None
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return a question for the known word that ``word`` may stand for, empty if nothing is near."""
     import difflib
 
     by_fold = {name.casefold(): name for name in known}
-    matches = difflib.get_close_matches(word.casefold(), by_fold, n=1, cutoff=0.5)
+    matches = difflib.get_close_matches(word.casefold(), by_fold, n=1, cutoff=0.7)
     return f"; did you mean {by_fold[matches[0]]}?" if matches else ""
 
 

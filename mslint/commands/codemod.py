@@ -7,6 +7,7 @@ from argparse import ArgumentParser, Namespace
 
 from codemods.base import Codemod
 from codemods.registry import all_codemods, load, named
+from mslint.console import remedy
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -20,7 +21,9 @@ def run(options: Namespace) -> int:
         for codemod in map(load, all_codemods()):
             print(f"{codemod.name}: {codemod.summary} [{', '.join(codemod.rules)}]")
         return 0
-    print(_explained(load(named([options.codemod])[0])))
+    with remedy("`mslint codemod` lists them"):
+        (wanted,) = named([options.codemod])
+    print(_explained(load(wanted)))
     return 0
 
 

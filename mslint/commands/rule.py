@@ -28,7 +28,7 @@ def run(options: Namespace) -> int:
 def _find(wanted: str) -> type[Rule]:
     known = {word: rule for rule in all_rules() for word in (rule.code, rule.name)}
     if wanted not in known:
-        raise UsageError(f"unknown rule {wanted!r}{nearest(wanted, known)}")
+        raise UsageError(f"unknown rule {wanted!r}{nearest(wanted, known)} (`mslint rule` lists them)")
     return load(known[wanted])
 
 

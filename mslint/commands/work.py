@@ -5,18 +5,18 @@ from __future__ import annotations
 import argparse
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mslint.config import Config, Version, find_config, parse_version, read_config
-from mslint.console import UsageError, error, warning
+from mslint.console import UsageError, error, remedy, warning
 from mslint.rules.registry import AnyRule, all_rules
 from mslint.rules.selection import check_selectors, selected
 from mslint.source.files import Exclusion, matched, patterns, python_files
-from mslint.source.text import Source, Unreadable, decode, read
+from mslint.source.text import Source, Unreadable, decode, read, shown
 
 if TYPE_CHECKING:
     from mslint.program.project import Program
@@ -53,7 +53,11 @@ def add_selection(parser: ArgumentParser) -> None:
 
 
 def _comma_separated(text: str) -> list[str]:
-    return [item.strip() for item in text.split(",") if item.strip()]
+    items = [item.strip() for item in text.split(",") if item.strip()]
+    if not items:
+        # An unset variable in a script, most likely: nothing selected would pass everything.
+        raise argparse.ArgumentTypeError(f"{text!r} names no rule; leave the option out, or write ALL")
+    return items
 
 
 def _pattern_and_rules(text: str) -> tuple[str, list[str]]:
@@ -123,7 +127,7 @@ class Work:
         for path in [*(path for path in self.paths if path == STDIN), *self.files]:
             try:
                 if path == STDIN:
-                    source = decode(sys.stdin.buffer.read(), Path(stdin_filename).absolute(), stdin_filename)
+                    source = decode(_standard_input(), Path(stdin_filename).absolute(), stdin_filename)
                     yield replace(source, from_stdin=True)
                 else:
                     yield read(path)
@@ -140,6 +144,15 @@ class Work:
         return selected(self.rules, ["ALL"], ignore) if ignore else self.rules
 
 
+def _standard_input() -> bytes:
+    if sys.stdin is None:  # so Python starts with a closed descriptor
+        raise Unreadable("-", None, "standard input is closed", "name a file instead")
+    try:
+        return sys.stdin.buffer.read()
+    except OSError as problem:
+        raise Unreadable("-", None, f"cannot be read ({problem.strerror})", "name a file instead") from None
+
+
 def prepare(options: Namespace) -> Work:
     """Bring command line and configuration together."""
     paths = options.paths or [Path()]
@@ -150,6 +163,10 @@ def prepare(options: Namespace) -> Work:
     cwd = Path.cwd()
     per_file = {(config.folder, pattern): tuple(codes) for pattern, codes in config.per_file_ignores.items()}
     per_file |= {(cwd, pattern): tuple(codes) for pattern, codes in options.per_file_ignores}
+    _check_patterns("--per-file-ignores", (pattern for pattern, _ in options.per_file_ignores))
+    if config.file:
+        _check_patterns(f"{shown(config.file)}: exclude", config.exclude)
+        _check_patterns(f"{shown(config.file)}: per-file-ignores", config.per_file_ignores)
     return Work(
         tuple(paths),
         config,
@@ -159,7 +176,15 @@ def prepare(options: Namespace) -> Work:
     )
 
 
-def _rules(config: Config, options: Namespace) -> list[AnyRule]:
+def _check_patterns(origin: str, lines: Iterable[str]) -> None:
+    for line in lines:
+        try:
+            patterns((line,))
+        except ValueError:
+            raise UsageError(f"{origin}: {line!r} is no pattern; write one as in .gitignore") from None
+
+
+def _check_selectors(config: Config, options: Namespace) -> None:
     rules = all_rules()
     if config.file:
         written = [*(config.select or ()), *config.ignore, *config.extend_select]
@@ -168,6 +193,12 @@ def _rules(config: Config, options: Namespace) -> list[AnyRule]:
         check_selectors(rules, getattr(options, option) or (), "--" + option.replace("_", "-"))
     for _, codes in options.per_file_ignores:
         check_selectors(rules, codes, "--per-file-ignores")
+
+
+def _rules(config: Config, options: Namespace) -> list[AnyRule]:
+    rules = all_rules()
+    with remedy("`mslint rule` lists them"):
+        _check_selectors(config, options)
     extended = options.extend_select or []
     ignored = options.ignore or []
     if options.select is not None:

@@ -126,16 +126,27 @@ def _ignore_files_above(root: Path) -> list[IgnoreRules]:
 
 
 def _ignore_file(folder: Path, file: Path) -> list[IgnoreRules]:
+    if not os.path.isfile(file):
+        return []
     try:
         lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return []
-    return [(folder, patterns(tuple(lines)))]
+    return [(folder, patterns(tuple(filter(_is_pattern, lines))))]
+
+
+def _is_pattern(line: str) -> bool:
+    """Tell whether ``line`` means anything; git passes over what does not."""
+    try:
+        patterns((line,))
+    except ValueError:
+        return False
+    return True
 
 
 @cache
 def patterns(lines: tuple[str, ...]) -> GitIgnoreSpec:
-    """Return what matches the lines of a ``.gitignore`` file."""
+    """Return what matches the lines of a ``.gitignore`` file. Raises ValueError if one of them cannot be understood."""
     from pathspec import GitIgnoreSpec  # 20 ms that a tree without such patterns need not pay
 
     return GitIgnoreSpec.from_lines(lines)

@@ -154,7 +154,39 @@ def test_rules_are_selected_by_code_beginning_or_name(cli, project: Path, option
     ],
 )
 def test_unknown_rules_get_the_nearest_name(cli, options: list[str], words: str) -> None:
-    assert cli("check", *options) == (2, "", f"error: {words}\n")
+    assert cli("check", *options) == (2, "", f"error: {words} (`mslint rule` lists them)\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["check", "--select", ""], "argument --select: '' names no rule; leave the option out, or write ALL"),
+        (["fix", "--ignore", ","], "argument --ignore: ',' names no rule; leave the option out, or write ALL"),
+        (["fix", "--no-such-option"], "unrecognized arguments: --no-such-option"),
+        (["check", "--output-format", "xml"], "argument --output-format: invalid choice: 'xml'"),
+    ],
+)
+def test_a_wrong_command_line_is_told_in_one_line(cli, arguments: list[str], words: str) -> None:
+    code, out, err = cli(*arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(f"error: mslint {arguments[0]}: {words}")
+    assert err.endswith(f"; try `mslint {arguments[0]} --help`\n")
+
+
+@pytest.mark.parametrize("pattern", ["!", "a\\\\"])
+def test_a_pattern_that_means_nothing_is_an_error(cli, project: Path, pattern: str) -> None:
+    (project / "a.py").touch()
+    said = "is no pattern; write one as in .gitignore"
+    for settings in (f'exclude = ["{pattern}"]', f'per-file-ignores = {{"{pattern}" = ["MS9"]}}'):
+        (project / "mslint.toml").write_text(settings)
+        code, out, err = cli("check")
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert err.startswith(f"error: mslint.toml: {settings.split()[0]}: ")
+        assert said in err
+    (project / "mslint.toml").unlink()
+    assert said in cli("check", "--per-file-ignores", "!:MS9").err
+    (project / ".gitignore").write_text("!\na.py\n")  # git passes over it
+    assert cli("check", "--show-files").out == ""
 
 
 def test_suppressed(cli, project: Path) -> None:

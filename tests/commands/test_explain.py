@@ -23,7 +23,12 @@ def test_codemods_are_listed_and_explained(cli) -> None:
 
 
 def test_unknown_names_get_the_nearest(cli) -> None:
-    assert (
-        cli("rule", "whole-net-grad").err == "error: unknown rule 'whole-net-grad'; did you mean whole-network-grad?\n"
-    )
-    assert cli("codemod", "newcall") == (2, "", "error: unknown codemod 'newcall'; did you mean new-call?\n")
+    said = "error: unknown rule 'whole-net-grad'; did you mean whole-network-grad? (`mslint rule` lists them)\n"
+    assert cli("rule", "whole-net-grad").err == said
+    said = "error: unknown codemod 'newcall'; did you mean new-call? (`mslint codemod` lists them)\n"
+    assert cli("codemod", "newcall") == (2, "", said)
+
+
+def test_names_far_from_all_get_no_nearest(cli) -> None:
+    assert cli("rule", "FOO").err == "error: unknown rule 'FOO' (`mslint rule` lists them)\n"
+    assert cli("codemod", "boo").err == "error: unknown codemod 'boo' (`mslint codemod` lists them)\n"

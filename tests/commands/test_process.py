@@ -92,6 +92,32 @@ def test_a_reader_that_leaves_early_causes_no_noise(tmp_path: Path) -> None:
     assert result.stderr == ""
 
 
+@pytest.mark.parametrize("verb", ["check a.py", "fix --diff a.py", "rule", "codemod"])
+def test_a_report_that_cannot_be_written_is_one_line(tmp_path: Path, verb: str) -> None:
+    (tmp_path / "a.py").write_text("x = 1\n")
+    full = "No space left on device"
+    command = f"{sys.executable} -m mslint {verb}"
+    for redirection, why in ((">/dev/full", full), (">&-", "standard output is closed")):
+        if verb == "fix --diff a.py" and why == full:
+            continue  # an empty patch is written without trouble
+        result = subprocess.run(f"{command} {redirection}", shell=True, cwd=tmp_path, capture_output=True, text=True)
+        assert (result.returncode, result.stderr) == (2, f"error: the report cannot be written: {why}\n")
+
+
+@pytest.mark.parametrize("redirection", ["2>/dev/full", "2>&-"])
+def test_where_no_error_can_be_written_the_exit_code_tells(tmp_path: Path, redirection: str) -> None:
+    command = f"{sys.executable} -m mslint check none.py {redirection}"
+    result = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True)
+    assert result.returncode == 2
+    assert "error" not in result.stdout
+
+
+def test_standard_input_that_is_closed(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m mslint check - <&-"
+    result = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True)
+    assert (result.returncode, result.stderr) == (2, "error: -: standard input is closed; name a file instead\n")
+
+
 def test_an_interrupt_is_quiet(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "mslint", "check", "-"],
