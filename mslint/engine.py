@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
@@ -13,14 +14,18 @@ from mslint.console import internal_error
 from mslint.findings import Finding, Position, Severity
 from mslint.rules.registry import AnyRule
 from mslint.source.suppression import unsuppressed
-from mslint.source.text import Source, lines_of
+from mslint.source.text import Source, lines_of, position_at
 
 if TYPE_CHECKING:
+    from libcst import ParserSyntaxError
+
     from mslint.program.project import Program
     from mslint.semantics.module import Module
 
 SYNTAX_ERROR = ("MS002", "syntax-error")
 """Code and name of the one finding that is no rule's and that nothing silences."""
+
+_INDENTED_BY_FORM_FEED = re.compile(r"^[ \t]*\f(?=[ \t\f]*[^\s#])", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -44,18 +49,22 @@ class Checked:
 
 def check_source(source: Source, rules: Iterable[AnyRule], program: Program) -> Checked:
     """Return what ``rules`` find in ``source``, in order of place, without what its comments silence."""
-    error = syntax_error(source)
-    if error:
-        return Checked(source, (error,))
+    unparsable = syntax_error(source)
+    if unparsable:
+        return Checked(source, (unparsable,))
     live = [rule for rule in rules if can_fire(rule, source.text)]
     if not live:
         return Checked(source)
+    from libcst import ParserSyntaxError
+
     from mslint.semantics.module import Module  # brings libcst along
 
     try:
         module = Module(source, program)
     except RecursionError:
         return Checked(source, (_too_deep(source),))
+    except ParserSyntaxError as error:
+        return Checked(source, (_beyond_libcst(source, error),))
     except Exception as exception:
         return Checked(source, failures=(internal_error("reading the syntax tree", source.filename, exception),))
     return _run(live, module)
@@ -102,6 +111,21 @@ def syntax_error(source: Source) -> Finding | None:
 def _too_deep(source: Source) -> Finding:
     message = "this file is nested too deeply to be parsed; split its longest expression or chain of elif"
     return _syntax_finding(source, Position(1, 1), Position(1, 1), message)
+
+
+def _beyond_libcst(source: Source, error: ParserSyntaxError) -> Finding:
+    """Return the finding for a file that Python takes and libcst does not: form feeds in indents are all we know of."""
+    feed = _INDENTED_BY_FORM_FEED.search(source.text)
+    if feed:
+        place = position_at(source.text, feed.end() - 1)
+        message = "a form feed in front of code, which cannot be parsed here; delete it, or give it a line of its own"
+    else:
+        place = _clamped(source.text, error.editor_line, error.editor_column)
+        said = error.message.partition("\n")[0]
+        message = (
+            f"Python takes this but the parser of the rules does not ({said}); write it more plainly, or exclude it"
+        )
+    return _syntax_finding(source, place, place, message)
 
 
 def _syntax_finding(source: Source, start: Position, end: Position, message: str) -> Finding:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import difflib
 import io
+import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from codemods.registry import named
+from codemods.registry import AnyCodemod, named
 from mslint.commands.rewriting import Rewritten, rewrite_source
 from mslint.commands.work import STDIN, add_paths, add_selection, prepare
 from mslint.config import NEWEST, Version
-from mslint.console import error, has_colour
+from mslint.console import UsageError, error, has_colour, remedy
 from mslint.engine import SYNTAX_ERROR
 from mslint.findings import Applicability, Finding
 from mslint.report.style import Style
@@ -37,7 +38,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace) -> int:
     """Rewrite; 1 if findings are left (with ``--diff``: if something would change), 2 if something failed."""
-    codemods = named(options.codemod)
+    codemods = _chosen(options.codemod)
     work = prepare(options)
     deliver = _show if options.diff else _save
     results: list[Rewritten] = []
@@ -62,6 +63,11 @@ def run(options: Namespace) -> int:
     return int(any(result.changed if options.diff else result.left for result in results))
 
 
+def _chosen(names: Sequence[str]) -> tuple[AnyCodemod, ...]:
+    with remedy("`mslint codemod` lists them"):
+        return named(list(names))
+
+
 def _syntax_errors(result: Rewritten) -> Iterator[str]:
     for finding in result.left:
         if finding.code == SYNTAX_ERROR[0]:
@@ -81,25 +87,35 @@ def _save(result: Rewritten) -> Iterator[str]:
 
 
 def _show(result: Rewritten) -> Iterator[str]:
-    """Print the change as a patch that ``git apply`` takes."""
-    paint = Style(has_colour(sys.stdout))
-    name = result.source.filename.lstrip("/")
-    before, after = _patch_lines(result.source.text), _patch_lines(result.text)
-    for line in difflib.unified_diff(before, after, f"a/{name}", f"b/{name}"):
-        text, end = (line[:-1], "\n") if line.endswith("\n") else (line, "\n\\ No newline at end of file\n")
-        if text.startswith(("---", "+++")):
-            text = paint.bold(text)
-        elif text.startswith("-"):
-            text = paint.removed(text)
-        elif text.startswith("+"):
-            text = paint.added(text)
-        sys.stdout.write(text + end)
-    yield from ()
+    """Print the change as a patch that ``git apply`` takes: in the bytes of the file, whatever its encoding."""
+    source, paint = result.source, Style(has_colour(sys.stdout))
+    name = os.fsencode(source.filename.lstrip("/"))
+    try:
+        before, after = _patch_lines(source.encode(source.text)), _patch_lines(source.encode(result.text))
+    except Unreadable as problem:
+        yield str(problem)
+        return
+    sys.stdout.flush()
+    for line in difflib.diff_bytes(difflib.unified_diff, before, after, b"a/" + name, b"b/" + name):
+        sys.stdout.buffer.write(_painted(line, paint))
+    sys.stdout.buffer.flush()
 
 
-def _patch_lines(text: str) -> list[str]:
-    """Split ``text`` as patches do: at line feeds alone."""
-    return io.StringIO(text, newline="\n").readlines()
+def _painted(line: bytes, paint: Style) -> bytes:
+    text = line.decode("utf-8", "surrogateescape")
+    text, end = (text[:-1], "\n") if text.endswith("\n") else (text, "\n\\ No newline at end of file\n")
+    if text.startswith(("---", "+++")):
+        text = paint.bold(text)
+    elif text.startswith("-"):
+        text = paint.removed(text)
+    elif text.startswith("+"):
+        text = paint.added(text)
+    return (text + end).encode("utf-8", "surrogateescape")
+
+
+def _patch_lines(data: bytes) -> list[bytes]:
+    """Split ``data`` as patches do: at line feeds alone."""
+    return io.BytesIO(data).readlines()
 
 
 def _summary(results: Sequence[Rewritten], dry: bool) -> str:
@@ -139,20 +155,19 @@ def rewrite_files(
 ) -> dict[Path, bytes]:
     """Return what ``mslint fix`` would write: the new content of each file under ``paths`` that would change.
 
-    Files that cannot be read are left out, as they are by ``fix``; an internal error is raised.
+    Raises Unreadable or UsageError for a file that cannot be read or parsed, RuntimeError for an internal error.
     """
     from mslint.program.project import Program
 
-    chosen = named(list(codemods))
+    chosen = _chosen(codemods)
     files = python_files(paths)
     program = Program(files)
     changed = {}
     for path in files:
-        try:
-            source = read(path)
-        except Unreadable:
-            continue
+        source = read(path)
         result = rewrite_source(source, program, chosen, unsafe, target_version)
+        for problem in _syntax_errors(result):
+            raise UsageError(problem)
         if result.failures:
             raise RuntimeError("\n".join(result.failures))
         if result.changed:

@@ -10,7 +10,7 @@ from codemods.registry import AnyCodemod
 from mslint.commands.proposals import examine
 from mslint.config import NEWEST, Version
 from mslint.console import internal_error
-from mslint.engine import Checked, syntax_error
+from mslint.engine import Checked
 from mslint.findings import Applicability, Edit, Finding
 from mslint.rules.registry import AnyRule, all_rules
 from mslint.source.edits import apply_edits, overlap
@@ -62,7 +62,7 @@ def rewrite_source(
     for _ in range(MOST_PASSES + 1):
         checked = examine(current, wanted, program, codemods, target_version)
         if not checked.complete:
-            return _given_up(source, checked)
+            return _given_up(source, checked, untouched=current is source)
         if checked.module is None:
             return Rewritten(source, current.text, tuple(applied))
         chosen = _together(finding for finding in checked.findings if _has_edits(finding, accepted))
@@ -105,9 +105,9 @@ def _applied(module: Module, findings: Sequence[Finding], codemods: Sequence[Any
     return after
 
 
-def _given_up(source: Source, checked: Checked) -> Rewritten:
+def _given_up(source: Source, checked: Checked, untouched: bool) -> Rewritten:
     """Return the source as it was: it cannot be parsed, a rule or codemod failed, or a rewrite is no Python."""
-    if checked.failures or syntax_error(source):
+    if checked.failures or untouched:
         return Rewritten(source, source.text, left=checked.findings, failures=checked.failures)
     broken = RuntimeError(f"the result is no Python ({checked.findings[0].message}); the file is left as it was")
     return Rewritten(source, source.text, failures=(internal_error("a codemod", source.filename, broken),))

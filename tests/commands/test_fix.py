@@ -1,13 +1,36 @@
 """``mslint fix`` as a user sees it."""
 
 import io
+import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from mslint.commands.fix import rewrite_files
+from mslint.console import UsageError
+from mslint.source.text import Unreadable
 
+STEP = """\
+from mindspore import nn, ops
+
+
+class Step(nn.Cell):
+    def __init__(self, network, optimizer):
+        super().__init__(auto_prefix=False)
+        self.network = network
+        self.network.set_grad()
+        self.optimizer = optimizer
+        self.weights = optimizer.parameters
+        self.grad = ops.GradOperation(get_by_list=True)
+
+    def construct(self, x, y):
+        loss = self.network(x, y)
+        grads = self.grad(self.network, self.weights)(x, y)
+        self.optimizer(grads)
+        return loss
+"""
 MIXED = "from lib import old_call\nold_call(1)\nodd_call(2)\nhard_call(3)\n"
 
 
@@ -87,7 +110,7 @@ def test_an_unknown_codemod_gets_the_nearest_name(cli) -> None:
     assert cli("fix", "--codemod", "functonal-grad") == (
         2,
         "",
-        "error: unknown codemod 'functonal-grad'; did you mean functional-grad?\n",
+        "error: unknown codemod 'functonal-grad'; did you mean functional-grad? (`mslint codemod` lists them)\n",
     )
 
 
@@ -113,8 +136,75 @@ def test_what_check_calls_fixable_fix_fixes(cli, project: Path) -> None:
 def test_rewrite_files_returns_the_changed_ones(cli, project: Path) -> None:
     (project / "a.py").write_text("old_call()\n")
     (project / "b.py").write_text("hard_call()\n")
-    (project / "bad.py").write_bytes(b"\xff")
     assert rewrite_files([Path()], ["new-call"]) == {project / "a.py": b"new_call()\n"}
     (project / "a.py").write_text("crash()\n")
     with pytest.raises(RuntimeError, match=r"rule MS901 .* failed on a\.py"):
         rewrite_files([project / "a.py"])
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"\xff", "a.py:1:1: byte 0xff is not utf-8; save the file as UTF-8"),
+        (b"def f(:\n", r"a.py:1:7: Python .* cannot parse this: invalid syntax; correct it"),
+    ],
+)
+def test_rewrite_files_passes_over_nothing(cli, project: Path, data: bytes, words: str) -> None:
+    (project / "a.py").write_bytes(data)
+    with pytest.raises((Unreadable, UsageError), match=words):
+        rewrite_files([project / "a.py"])
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "# -*- coding: latin-1 -*-\nx = 'é'\nold_call('é')\ny = 'à'\n".encode("latin-1"),
+        b"\xef\xbb\xbfold_call()\nx = 1\n",
+    ],
+    ids=["latin-1", "byte order mark"],
+)
+def test_a_patch_is_in_the_bytes_of_its_file(project: Path, site: Path, data: bytes) -> None:
+    (project / "a.py").write_bytes(data)
+    command = [sys.executable, "-m", "mslint", "fix", "--diff", "a.py"]
+    environment = os.environ | {"PYTHONPATH": str(site)}
+    patch = subprocess.run(command, capture_output=True, timeout=60, env=environment).stdout
+    subprocess.run(["git", "apply", "-"], input=patch, check=True, timeout=60)
+    assert (project / "a.py").read_bytes() == data.replace(b"old_call", b"new_call")
+
+
+def test_a_form_feed_that_only_python_takes_is_pointed_at(cli, project: Path) -> None:
+    fine = "import os\n\x0c\nclass A:\n    old_call()\n"
+    (project / "fine.py").write_text(fine)
+    odd = "def f():\n    if x:\n\x0c        old_call()\n    return 1\n"
+    (project / "odd.py").write_text(odd)
+    code, out, err = cli("fix")
+    assert (project / "fine.py").read_text() == fine.replace("old_call", "new_call")
+    assert (project / "odd.py").read_text() == odd
+    assert code == 2
+    said = "a form feed in front of code, which cannot be parsed here; delete it, or give it a line of its own"
+    assert err == f"error: odd.py:3:1: {said}\n"
+    code, out, err = cli("check", "--output-format", "concise", "odd.py")
+    assert (code, err) == (2, "")
+    assert f"odd.py:3:1: MS002 {said}" in out
+
+
+def test_a_file_that_is_nested_too_deeply_is_left_as_it_was(cli, project: Path) -> None:
+    text = "import mindspore as ms\n" + STEP + "x = " + "[" * 150 + "]" * 150 + "\n"
+    (project / "a.py").write_text(text)
+    said = "nested too deeply to be rewritten or judged; split its longest expression or chain of elif"
+    assert cli("fix")[::2] == (2, f"error: a.py: {said}\n")
+    assert (project / "a.py").read_text() == text
+
+
+def test_a_name_that_is_not_utf_8(cli, project: Path) -> None:
+    file = os.path.join(os.fsencode(project), b"l\xe9.py")
+    with open(file, "w") as stream:
+        stream.write("old_call()\n")
+    assert cli("fix").code == 0
+    with open(file, "r+") as stream:
+        assert stream.read() == "new_call()\n"
+        stream.write(STEP)
+    said = "l\\udce9.py: the name of a file in its project is not UTF-8 (l\\udce9); rename that file"
+    code, _, err = cli("fix")
+    # Who imports a file is looked up by its name.
+    assert (code, err.encode(errors="backslashreplace").decode()) in [(0, ""), (2, f"error: {said}\n")]
