@@ -155,11 +155,13 @@ def _conclude(original: Run, rewritten: Run | None, steps: Sequence[StepResult])
     """The verdict of one mode."""
     if rewritten is None:
         return Verdict.UNVERIFIED, f"the original script {_no_step(original)}"
+    if rewritten.broke and not original.failure:
+        had = f"{len(rewritten.steps)} of the original's {len(original.steps)} training steps were begun"
+        return Verdict.DIFFERENT, f"the rewritten script {rewritten.failure}, the original does not fail; {had}"
     if len(original.steps) != len(rewritten.steps):
         which = f"the original has {len(original.steps)} training steps, the rewritten script {len(rewritten.steps)}"
         if rewritten.failure and not original.failure:
-            broken = Verdict.DIFFERENT if rewritten.broke else Verdict.UNVERIFIED
-            return broken, f"the rewritten script {rewritten.failure}; {which}"
+            return Verdict.UNVERIFIED, f"the rewritten script {rewritten.failure}; {which}"
         return Verdict.UNVERIFIED, which
     for verdict in (Verdict.DIFFERENT, Verdict.UNVERIFIED):
         reasons = [_told(step, steps) for step in steps if step.verdict is verdict]

@@ -61,6 +61,23 @@ def test_a_rewrite_that_breaks_the_script_is_different(against: Against) -> None
     assert "the rewritten script raised AttributeError" in verification.reason
 
 
+BREAKING = {
+    "python": ("pynative", "raise ValueError('lost')", "raised ValueError: lost (train.py:47)"),
+    "process": ("pynative", "import ctypes; ctypes.string_at(0)", "crashed with SIGSEGV"),
+    "kernel": ("pynative", "ops.Assert()(loss < 0, [loss])", "raised RuntimeError: assert failed (train.py:"),
+    "graph_kernel": ("graph", "ops.Assert()(loss < 0, [loss])", "raised RuntimeError: assert failed (train.py:"),
+}
+
+
+@pytest.mark.parametrize("name", BREAKING)
+def test_a_rewrite_that_breaks_within_a_step_is_different(name: str, against: Against) -> None:
+    mode, statement, said = BREAKING[name]
+    verification = against(GOOD, step_cell(f"{VALUE_AND_GRAD}\n        {statement}"), modes=[mode])
+    assert verification.verdict is Verdict.DIFFERENT
+    assert verification.reason.startswith(f"the rewritten script {said}")
+    assert "the original does not fail" in verification.reason
+
+
 def test_memory_is_limited(against: Against) -> None:
     text = "import numpy as np\nblocks = [np.empty(10**9, np.uint8) for _ in range(100)]\n"
     verification = against(text, text, modes=["pynative"], memory_gb=6)
