@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Sequence
@@ -11,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from mslint.config import Version, find_config, parse_version
 from mslint.console import UsageError
+from mslint.engine import syntax_error
 from mslint.findings import Verdict
+from mslint.source.text import Source, Unreadable, read
 
 if TYPE_CHECKING:
     from mslint.verify import Verification
@@ -36,8 +39,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--entry", metavar="FUNC", help="import the script and call this function of it")
     parser.add_argument("--mode", choices=("graph", "pynative", "both"), default="both")
     parser.add_argument("--ranks", metavar="N", type=int, default=1, help="only 1 so far")
-    parser.add_argument("--timeout", metavar="S", type=float, default=120, help="seconds for each run (default: 120)")
-    parser.add_argument("--memory", metavar="GB", type=float, default=8, help="for each run (default: 8)")
+    parser.add_argument(
+        "--timeout", metavar="S", type=_positive, default=120, help="seconds for each run (default: 120)"
+    )
+    parser.add_argument("--memory", metavar="GB", type=_positive, default=8, help="for each run (default: 8)")
     parser.add_argument("--output-format", choices=("text", "json"), default="text")
     parser.add_argument("--output-file", metavar="FILE", type=Path, help="write the report there")
     _leave_to_the_script(parser)
@@ -48,43 +53,73 @@ def run(options: Namespace) -> int:
 
     Raises UsageError if there is nothing that could be run.
     """
-    from mslint.verify import MODES, Verification, VerifierUnavailable, require_mindspore, verify
+    from mslint.verify import VerifierUnavailable, require_mindspore
 
-    script: Path = options.script
     if options.ranks != 1:
         raise UsageError(f"--ranks {options.ranks}: only one rank can be verified")
     try:
         require_mindspore()
-        if options.against is not None:
-            replacements = {script.resolve(strict=True): options.against.read_bytes()}
-        else:
-            target = options.target_version or find_config([script]).target_version
-            replacements = rewritten(script, options.codemod, target, options.unsafe_fixes)
-        if replacements:
-            verification = verify(
-                script,
-                replacements,
-                arguments=options.arguments,
-                entry=options.entry,
-                modes=MODES if options.mode == "both" else (options.mode,),
-                timeout=options.timeout,
-                memory_gb=options.memory,
-            )
-        else:
-            reason = f"{', '.join(options.codemod)} changes nothing here, there is nothing to verify"
-            if not options.unsafe_fixes:
-                reason += " (--unsafe-fixes may change more; `mslint fix --diff` says what is left, and why)"
-            verification = Verification(str(script.resolve()), Verdict.EQUIVALENT, reason)
-        report = _render(replace(verification, codemods=tuple(options.codemod)), options.output_format)
-        if options.output_file is not None:
-            options.output_file.write_text(report, encoding="utf-8")
-        else:
-            sys.stdout.write(report)
+        _require_entry(_parsed(options.script), options.entry)
+        verification = _verification(options)
     except OSError as problem:
         raise UsageError(f"{problem.filename}: {problem.strerror}" if problem.filename else str(problem)) from None
-    except VerifierUnavailable as problem:
+    except (Unreadable, VerifierUnavailable) as problem:
         raise UsageError(str(problem)) from None
+    _deliver(_render(verification, options.output_format), options.output_file)
     return _EXIT_CODES[verification.verdict]
+
+
+def _parsed(script: Path) -> Source:
+    """Return the script, which can be parsed; of one that cannot be, no run tells anything."""
+    source = read(script)
+    if error := syntax_error(source):
+        raise UsageError(f"{error.filename}:{error.start.row}:{error.start.column}: {error.message}")
+    return source
+
+
+def _require_entry(source: Source, entry: str | None) -> None:
+    from mslint.verify.entry import may_define
+
+    # Known before anything runs: a script that trains when it is imported never comes to the call.
+    if entry is not None and not may_define(source.text, entry):
+        raise UsageError(f"--entry {entry}: {source.filename} has no function of that name; name one of its own")
+
+
+def _verification(options: Namespace) -> Verification:
+    from mslint.verify import MODES, Verification, verify
+
+    script: Path = options.script
+    if options.against is not None:
+        _parsed(options.against)
+        replacements = {script.resolve(strict=True): options.against.read_bytes()}
+    else:
+        target = options.target_version or find_config([script]).target_version
+        replacements = rewritten(script, options.codemod, target, options.unsafe_fixes)
+    if not replacements:
+        reason = f"{', '.join(options.codemod)} changes nothing here, there is nothing to verify"
+        if not options.unsafe_fixes:
+            reason += " (--unsafe-fixes may change more; `mslint fix --diff` says what is left, and why)"
+        return Verification(str(script.resolve()), Verdict.EQUIVALENT, reason, codemods=tuple(options.codemod))
+    verification = verify(
+        script,
+        replacements,
+        arguments=options.arguments,
+        entry=options.entry,
+        modes=MODES if options.mode == "both" else (options.mode,),
+        timeout=options.timeout,
+        memory_gb=options.memory,
+    )
+    return replace(verification, codemods=tuple(options.codemod))
+
+
+def _deliver(report: str, file: Path | None) -> None:
+    if file is None:
+        sys.stdout.write(report)
+        return
+    try:
+        file.write_text(report, encoding="utf-8")
+    except OSError as problem:
+        raise UsageError(f"{file}: cannot be written ({problem.strerror})") from None
 
 
 def rewritten(script: Path, codemods: Sequence[str], target_version: Version, unsafe: bool) -> dict[Path, bytes]:
@@ -116,6 +151,16 @@ def _render(verification: Verification, output_format: str) -> str:
     from mslint.report import verify_json, verify_text
 
     return verify_json.render(verification) if output_format == "json" else verify_text.render(verification)
+
+
+def _positive(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise ArgumentTypeError(f"{text!r} is no number above 0")
+    return value
 
 
 def _version(text: str) -> Version:

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Iterator
 from pathlib import Path
+
+from mslint.source.text import read
 
 
 def project_files(script: Path) -> list[Path]:
     """The script and, in the order of their finding, the files that it imports from its own folder or package.
 
     Imports are looked up as python would: in the script's folder, relative ones in the file's own package. A file that
-    does not parse imports nothing. Raises OSError if the script itself cannot be read.
+    does not parse imports nothing. Raises Unreadable if one of them cannot be read.
     """
-    script = script.resolve(strict=True)
+    script = Path(os.path.realpath(script))
     found = {script: None}
     waiting = [script]
     while waiting:
         file = waiting.pop()
         try:
-            tree = ast.parse(file.read_bytes())
-        except (SyntaxError, ValueError):
+            tree = ast.parse(read(file).text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
         for path in _imported(tree, file, script.parent):
             if path not in found:
@@ -46,6 +49,6 @@ def _files(base: Path, parts: list[str]) -> Iterator[Path]:
     folder = base
     for part in parts:
         for candidate in (folder / f"{part}.py", folder / part / "__init__.py"):
-            if candidate.is_file():
+            if os.path.isfile(candidate):
                 yield candidate.resolve()
         folder = folder / part

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -25,6 +26,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "train.py").write_text(original)
     (folder / "other.py").write_text(original.replace(GRAD_OPERATION, VALUE_AND_GRAD))
     (folder / "silent.py").write_text("print('no training here')\n")
+    (folder / "syntax.py").write_text("def f(:\n")
+    (folder / "bytes.py").write_bytes(b"x = \xff\n")
+    (folder / "deep.py").write_text("x = " + "-" * 100_000 + "1\n")
+    for name in ("syntax", "bytes", "deep"):
+        (folder / f"imports_{name}.py").write_text(f"import {name}\n")
+    os.mkfifo(folder / "pipe.py")
+    (folder / "loop.py").symlink_to("loop.py")
     return folder
 
 
@@ -64,17 +72,35 @@ def test_unverified_ends_with_2_and_the_report_goes_where_it_is_asked_for(folder
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["missing.py", "--against", "other.py"], "missing.py: No such file or directory"),
-        (["train.py", "--against", "missing.py"], "missing.py: No such file or directory"),
+        (["missing.py", "--against", "other.py"], "missing.py: no such file or folder; check the spelling"),
+        (["train.py", "--against", "missing.py"], "missing.py: no such file or folder; check the spelling"),
         (["train.py", "--codemod", "functional-grid"], "did you mean functional-grad?"),
         (["train.py"], "one of the arguments --codemod --against is required"),
         (["train.py", "--against", "other.py", "--ranks", "2"], "only one rank can be verified"),
+        (["train.py", "--against", "other.py", "--timeout", "-5"], "--timeout: '-5' is no number above 0"),
+        (["train.py", "--against", "other.py", "--timeout", "0"], "--timeout: '0' is no number above 0"),
+        (["train.py", "--against", "other.py", "--timeout", "inf"], "--timeout: 'inf' is no number above 0"),
+        (["train.py", "--against", "other.py", "--memory", "0"], "--memory: '0' is no number above 0"),
+        (["train.py", "--against", "other.py", "--memory", "much"], "--memory: 'much' is no number above 0"),
+        (["train.py", "--against", "other.py", "--entry", "nope"], "--entry nope: train.py has no function of that"),
+        (["silent.py", "--codemod", "functional-grad", "--entry", "nope"], "--entry nope: silent.py has no function"),
+        (["syntax.py", "--codemod", "functional-grad"], "syntax.py:1:7: Python "),
+        (["bytes.py", "--codemod", "functional-grad"], "bytes.py:1:5: byte 0xff is not utf-8; save the file as UTF-8"),
+        (["imports_syntax.py", "--codemod", "functional-grad"], "syntax.py:1:7: Python "),
+        (["imports_bytes.py", "--codemod", "functional-grad"], "bytes.py:1:5: byte 0xff is not utf-8; save the file"),
+        (["imports_deep.py", "--codemod", "functional-grad"], "deep.py:1:1: this file is nested too deeply"),
+        (["train.py", "--against", "syntax.py"], "syntax.py:1:7: Python "),
+        (["syntax.py", "--against", "train.py"], "syntax.py:1:7: Python "),
+        (["pipe.py", "--codemod", "functional-grad"], "pipe.py: is no regular file; name a file"),
+        (["train.py", "--against", "pipe.py"], "pipe.py: is no regular file; name a file"),
+        (["loop.py", "--codemod", "functional-grad"], "loop.py: cannot be read (Too many levels of symbolic links)"),
     ],
 )
 def test_usage(arguments: list[str], said: str, folder: Path) -> None:
     run = mslint(*arguments, cwd=folder)
     assert run.returncode == 2
     assert said in run.stderr
+    assert run.stderr.count("\n") == 1
     assert run.stdout == ""
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from mslint.verify.arrays import load_arrays, save_arrays
 from mslint.verify.compare import compare_arrays
+from mslint.verify.entry import may_define
 from mslint.verify.imports import project_files
 from mslint.verify.mindir import peak_bytes, saved_bytes
 from mslint.verify.mirror import build, project_root
@@ -84,6 +85,23 @@ def test_files_that_a_script_imports(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
     found = {str(path.relative_to(tmp_path)) for path in project_files(tmp_path / "train.py")}
     assert found == {"train.py", "nets/__init__.py", "nets/resnet.py", "nets/blocks.py", "tools.py", "broken.py"}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("def main():\n    pass\n", True),
+        ("if True:\n    from tools import run as main\n", True),
+        ("main = print\n", True),
+        ("def make():\n    global main\n    main = print\nmake()\n", True),
+        ("from tools import *\n", True),
+        ("def make():\n    def main():\n        pass\n", False),
+        ("class Trainer:\n    def main(self):\n        pass\n", False),
+        ("main()\n", False),
+    ],
+)
+def test_whether_a_script_has_the_entry(text: str, found: bool) -> None:
+    assert may_define(text, "main") is found
 
 
 def test_the_project_is_the_smallest_folder_that_holds_all(tmp_path: Path) -> None:
