@@ -102,7 +102,7 @@ def running(graph: CallGraph, start: str) -> set[str]:
         if node in found:
             continue
         found.add(node)
-        queue.extend(graph.graph.successors(node))
+        queue.extend(_next(graph, node, imported=node != start))
         function = graph.functions[node]
         for name in _method_names(function):
             if name not in called:
@@ -115,6 +115,13 @@ def running(graph: CallGraph, start: str) -> set[str]:
                 if name in called:
                     queue.append(method)
     return found
+
+
+def _next(graph: CallGraph, node: str, imported: bool) -> Iterator[str]:
+    """Yield what ``node`` runs: of a file that is only imported, not what stands behind its ``__main__`` guard."""
+    for _, target, call in graph.graph.out_edges(node, data="call"):
+        if not (imported and node.endswith(":") and any("__main__" in test.test for test in call.conditions)):
+            yield target
 
 
 def _method_names(function: Function) -> Iterator[str]:
