@@ -96,9 +96,17 @@ def _show(result: Rewritten) -> Iterator[str]:
         yield str(problem)
         return
     sys.stdout.flush()
-    for line in difflib.diff_bytes(difflib.unified_diff, before, after, b"a/" + name, b"b/" + name):
+    for line in difflib.diff_bytes(difflib.unified_diff, before, after, _quoted(b"a/" + name), _quoted(b"b/" + name)):
         sys.stdout.buffer.write(_painted(line, paint))
     sys.stdout.buffer.flush()
+
+
+def _quoted(name: bytes) -> bytes:
+    """Return ``name`` as git writes it where it would not end with its line: in quotes, octal for what is special."""
+    special = set(range(32)) | {127} | set(b'"\\')
+    if special.isdisjoint(name):
+        return name
+    return b'"' + b"".join(b"\\%03o" % byte if byte in special else bytes([byte]) for byte in name) + b'"'
 
 
 def _painted(line: bytes, paint: Style) -> bytes:

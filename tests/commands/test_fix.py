@@ -172,6 +172,14 @@ def test_a_patch_is_in_the_bytes_of_its_file(project: Path, site: Path, data: by
     assert (project / "a.py").read_bytes() == data.replace(b"old_call", b"new_call")
 
 
+@pytest.mark.parametrize("name", ["new\nline.py", 'quote"d.py', "back\\slash.py", "a b.py", "名.py", "tab\t.py"])
+def test_a_patch_names_its_file_as_git_does(cli, project: Path, name: str) -> None:
+    (project / name).write_text("old_call()\n")
+    patch = cli("fix", "--diff").out
+    subprocess.run(["git", "apply", "-"], input=patch.encode(), check=True, timeout=60)
+    assert (project / name).read_text() == "new_call()\n"
+
+
 def test_a_form_feed_that_only_python_takes_is_pointed_at(cli, project: Path) -> None:
     fine = "import os\n\x0c\nclass A:\n    old_call()\n"
     (project / "fine.py").write_text(fine)
