@@ -96,7 +96,7 @@ def _ending(report: dict[str, Any], code: int) -> tuple[str | None, bool]:
     if end is not None:
         return str(end), True
     if not report:
-        return "MindSpore could not be started", False
+        return "could not start MindSpore (the output says why; it needs some GB of memory)", False
     if code < 0:
         return f"crashed with {signal.Signals(-code).name}", True
     return f"ended the process itself with exit code {code}", True

@@ -85,5 +85,10 @@ def test_memory_is_limited(against: Against) -> None:
     assert "MemoryError" in verification.reason
 
 
+def test_more_memory_than_can_be_counted_is_no_limit(against: Against) -> None:
+    verification = against(GOOD, GOOD + "\n", modes=["pynative"], memory_gb=1e12)
+    assert verification.verdict is Verdict.EQUIVALENT
+
+
 def _processes() -> str:
     return subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout

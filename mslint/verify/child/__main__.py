@@ -21,7 +21,9 @@ from mslint.verify.job import DESCRIPTOR, Job
 
 def main(job: Job) -> NoReturn:
     """Run the script; never returns: threads of data sets and kernels must not delay or spoil the end."""
-    resource.setrlimit(resource.RLIMIT_AS, (int(job.memory_gb * 2**30),) * 2)
+    limit = int(job.memory_gb * 2**30)
+    # Beyond what the system can count there is no limit.
+    resource.setrlimit(resource.RLIMIT_AS, (limit if limit < sys.maxsize else resource.RLIM_INFINITY,) * 2)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.chdir(job.directory)
     if job.mode == "pynative":
