@@ -197,7 +197,7 @@ class Program:
         """Return the members whose text holds ``word``: only these are worth parsing for a question about it."""
         if not self._texts:
             self._texts = {path: _bytes(path) for path in self.members}
-        wanted = word.encode()
+        wanted = os.fsencode(word)  # a file name need not be UTF-8
         return [path for path, text in self._texts.items() if wanted in text]
 
     def _importing(self, path: Path, name: str) -> list[Path]:
