@@ -16,8 +16,7 @@ def test_what_stands_behind_the_main_guard_of_an_imported_file_does_not_run(tmp_
     train = (FIXTURES / "rank-blind-seed" / "bad.py").read_text(encoding="utf-8")
     (tmp_path / "train.py").write_text(f"import nets\n{train}", encoding="utf-8")
     (tmp_path / "nets.py").write_text(
-        "import mindspore as ms\n\n\ndef try_it():\n    ms.set_seed(0)\n\n\n"
-        'if __name__ == "__main__":\n    try_it()\n',
+        'import mindspore as ms\n\n\ndef try_it():\n    ms.set_seed(0)\n\n\nif __name__ == "__main__":\n    try_it()\n',
         encoding="utf-8",
     )
     files = [tmp_path / "nets.py", tmp_path / "train.py"]
