@@ -76,7 +76,7 @@ def one_forward(
     """
     forward = find_forward(module, operator, site.application, site.call)
     if forward is None:
-        raise NotOneForward("no forward pass with the same network and arguments stands before the gradient")
+        raise NotOneForward("no forward pass of the same network and arguments stands before the gradient in its block")
     for argument in site.arguments:
         if any(isinstance(item, _ANEW) for item in walk(argument.value)):
             raise NotOneForward(
@@ -292,6 +292,8 @@ def _place(module: Module, merged: OneForward, kept: list[cst.CSTNode]) -> bool:
     needed = {name.value for node in kept for name in find(node, cst.Name)} | set(merged.extra)
     arguments = {name.value for argument in merged.site.arguments for name in find(argument, cst.Name)}
     for statement in staying:
+        if any(isinstance(item, cst.Return) for item in walk(statement)):
+            raise NotOneForward(f"row {module.start(statement).row} may leave the step before the gradient is taken")
         if not inert(module, merged.site, statement):
             raise NotOneForward(
                 f"row {module.start(statement).row}, between forward pass and gradient, may change what the network computes"

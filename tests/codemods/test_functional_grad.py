@@ -568,6 +568,22 @@ def test_one_operator_for_two_networks_is_replaced_where_it_is_applied(tmp_path:
     assert "one operator serves several networks" in (found.applied[0].fix.message if found.applied[0].fix else "")
 
 
+def test_a_step_that_may_end_before_the_gradient_keeps_its_own_forward_pass(tmp_path: Path) -> None:
+    text = step(
+        BY_LIST,
+        """
+        loss = self.network(x, y)
+        if not self.training:
+            return loss
+        grads = self.grad(self.network, self.weights)(x, y)
+        return ops.depend(loss, self.optimizer(grads))
+        """,
+    )
+    found = rewrite(tmp_path, text)
+    assert "grads = self.grad(x, y)" in found.text
+    assert "row 18 may leave the step" in (found.applied[0].fix.message if found.applied[0].fix else "")
+
+
 def test_outputs_weighed_in_different_ways_are_no_twins(tmp_path: Path) -> None:
     text = step(
         KEPT + "    self.grad = ops.GradOperation(get_by_list=True, sens_param=True)",
