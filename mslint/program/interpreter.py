@@ -129,7 +129,6 @@ class Interpreter:
         self.called: set[int] = set()
         """Identities of the things that were called while following."""
         self._members: dict[int, bool] = {}
-        self._holding: dict[int, bool] = {}
         self._symbols: dict[Path, dict[str, list[ast.stmt]]] = {}
         self._lineages: dict[str, list[tuple[str, dict[str, _Declaration]]]] = {}
         self._canonical: dict[tuple[Path, str], str] = {}
@@ -165,7 +164,6 @@ class Interpreter:
         """Return what the loss that ``target`` computes from a batch depends on, if it is differentiated by ``weights``."""
         self.weights = weights
         self._members = {}
-        self._holding = {}
         if weights is not None and weights.known:
             for root in weights.things:
                 for thing in below(root):

@@ -238,11 +238,6 @@ def _argument(call: cst.Call, index: int, name: str) -> cst.BaseExpression | Non
     return None
 
 
-def same_code(module: Module, one: cst.CSTNode, other: cst.CSTNode) -> bool:
-    """Tell whether two expressions read the same, spacing and parentheses apart."""
-    return normal(module, one) == normal(module, other)
-
-
 def normal(module: Module, node: cst.CSTNode) -> str:
     """Return an expression's text in one normal layout."""
     text = module.tree.code_for_node(node)

@@ -13,7 +13,6 @@ from mslint.program.distribution import Run, distribution
 from mslint.program.rehearsal.follow import Event
 from mslint.program.rehearsal.values import (
     NONE,
-    RANK_SIZE,
     Constant,
     Made,
     Parallel,
@@ -148,11 +147,6 @@ def holds_rank(values: Iterable[Value]) -> bool:
             if isinstance(option, Made) and holds_rank((*option.arguments, *dict(option.keywords).values())):
                 return True
     return False
-
-
-def in_rank_numbers(value: Value) -> bool:
-    """Tell whether ``value`` is the number of ranks."""
-    return any(option is RANK_SIZE for option in options(value))
 
 
 def where(place: Place, module: Module) -> str:
