@@ -285,9 +285,8 @@ class _Rewrite:
             return call(self.module, home.indent, head, [home.network, "None", home.weights, *words])
         inner = home.indent + self._indent_unit(home)
         parameters = self._parameters(one)
-        extra = [text.rpartition(".")[2] for text in one.extra]
         starred = any(parameter.startswith("*") for parameter in parameters)
-        signature = [*extra, *parameters] if starred else [*parameters, *extra]
+        signature = [*one.extra_parameters, *parameters] if starred else [*parameters, *one.extra_parameters]
         name = self._closure_name(home)
         loss = f"{one.loss}[0]" if one.tuple_output else one.loss
         product = f"{loss} * {one.scale}" if one.scale else loss
@@ -322,7 +321,7 @@ class _Rewrite:
                 return ["*inputs"]
             names.append(argument.star + argument.value.value)
         bare = [name.lstrip("*") for name in names]
-        reserved = {one.loss, *(text.rpartition(".")[2] for text in one.extra)}
+        reserved = {one.loss, *one.extra_parameters}
         if len(set(bare)) < len(bare) or reserved & set(bare) or not bare:
             return ["*inputs"]
         return names

@@ -66,6 +66,11 @@ class OneForward:
     extra: tuple[str, ...] = ()
     """Arguments that the scaling function takes beside the network's."""
 
+    @property
+    def extra_parameters(self) -> list[str]:
+        """The names that the scaling function gives to ``extra``."""
+        return [text.rpartition(".")[2] for text in self.extra]
+
 
 def one_forward(
     module: Module, operator: GradientOperator, site: Site, sens_param_known: bool, needed: Iterable[str]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
 
@@ -80,12 +79,12 @@ def read_functions(path: Path) -> tuple[Function, ...]:
 
 
 def _functions(path: Path, tree: ast.Module) -> Iterator[Function]:
-    yield _function(path, MODULE, tree, ())
+    yield _function(path, MODULE, tree)
     queue: list[tuple[str, ast.AST]] = [("", node) for node in tree.body]
     while queue:
         prefix, node = queue.pop(0)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield _function(path, prefix + node.name, node, ())
+            yield _function(path, prefix + node.name, node)
             queue += [(f"{prefix}{node.name}.", inner) for inner in ast.iter_child_nodes(node)]
         elif isinstance(node, ast.ClassDef):
             queue += [(f"{prefix}{node.name}.", inner) for inner in node.body]
@@ -93,12 +92,12 @@ def _functions(path: Path, tree: ast.Module) -> Iterator[Function]:
             queue += [(prefix, inner) for inner in ast.iter_child_nodes(node) if isinstance(inner, ast.stmt)]
 
 
-def _function(path: Path, name: str, node: ast.AST, conditions: tuple[Condition, ...]) -> Function:
+def _function(path: Path, name: str, node: ast.AST) -> Function:
     calls: list[CallSite] = []
     mentions: list[tuple[str, int]] = []
     body = getattr(node, "body", [])
     for statement in body:
-        _collect(path, name, statement, conditions, calls, mentions)
+        _collect(path, name, statement, (), calls, mentions)
     parameters: tuple[str, ...] = ()
     defaults: list[tuple[str, str]] = []
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -262,10 +261,3 @@ class CallGraph:
     def callers(self, node: str) -> list[CallSite]:
         """Return the calls that run ``node``."""
         return [data["call"] for _, _, data in self.graph.in_edges(node, data=True)]
-
-    def path(self, start: str, end: str) -> list[CallSite]:
-        """Return the calls that lead from ``start`` to ``end`` by the shortest way; none if there is no way."""
-        if start == end or not nx.has_path(self.graph, start, end):
-            return []
-        nodes = nx.shortest_path(self.graph, start, end)
-        return [next(iter(self.graph.get_edge_data(one, other).values()))["call"] for one, other in pairwise(nodes)]

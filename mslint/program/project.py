@@ -302,9 +302,12 @@ class Program:
         """Tell whether a person starts ``path``: nothing imports it, or it has a ``__main__`` guard."""
         return not self.importers(path) or "__name__" in self.facts(path).uses
 
-    def neighbourhood(self, path: Path) -> set[Path]:
+    def neighbourhood(self, path: Path) -> frozenset[Path]:
         """Return every project file that can run together with ``path``: all its users and all that those import."""
-        return set().union(*(self.reachable(user) for user in self.users(path)))
+        return self.remember(
+            (Program.neighbourhood, path),
+            lambda: frozenset().union(*(self.reachable(user) for user in self.users(path))),
+        )
 
     def foreign_imports(self, path: Path) -> Iterator[str]:
         """Yield the top-level packages that ``path`` imports from outside the project, Python's own library apart."""
