@@ -24,6 +24,13 @@ class Codemod:
     rules: ClassVar[tuple[str, ...]]
     """Codes of the rules whose findings it rewrites."""
 
+    def applies(self, finding: Finding) -> bool:
+        """Tell whether ``finding``, of one of ``rules``, is of the kind that this codemod rewrites.
+
+        Several codemods may share a rule of several kinds of findings: the type of ``finding.subject`` tells them apart.
+        """
+        return True
+
     def propose(self, module: Module, finding: Finding, target_version: tuple[int, int]) -> Fix:
         """Return the rewrite of ``finding`` for MindSpore ``target_version``.
 

@@ -18,8 +18,8 @@ def test_a_rule_is_what_the_table_says(entry: mslint.rules.registry.BuiltIn) -> 
     assert issubclass(rule, Rule)
     assert (rule.code, rule.name, rule.triggers) == (entry.code, entry.name, entry.triggers)
     assert isinstance(entry(), rule)
-    if rule.codemod:
-        [codemod] = codemods.registry.named([rule.codemod])
+    for name in rule.codemods():
+        [codemod] = codemods.registry.named([name])
         assert rule.code in codemod.rules
 
 

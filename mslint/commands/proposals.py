@@ -32,12 +32,17 @@ def examine(
     findings: list[Finding] = []
     failures = list(checked.failures)
     for finding in checked.findings:
-        codemod = next((codemod for codemod in codemods if finding.code in codemod.rules), None)
-        if codemod is not None:
+        for entry in codemods:
+            if finding.code not in entry.rules:
+                continue
             try:
-                finding = replace(finding, fix=codemod().propose(checked.module, finding, target_version))
+                codemod = entry()
+                if not codemod.applies(finding):
+                    continue
+                finding = replace(finding, fix=codemod.propose(checked.module, finding, target_version))
             except Exception as exception:
-                failures.append(internal_error(f"codemod {codemod.name}", source.filename, exception))
+                failures.append(internal_error(f"codemod {entry.name}", source.filename, exception))
+            break
         # The subject has served; kept, it would hold the file's whole tree in memory until the report is written.
         findings.append(replace(finding, subject=None))
     return replace(checked, findings=tuple(findings), failures=tuple(failures))

@@ -33,10 +33,12 @@ def _find(wanted: str) -> type[Rule]:
 
 
 def _explained(rule: type[Rule]) -> str:
-    fixable = f"rewritten by the codemod {rule.codemod}" if rule.codemod else "no codemod rewrites it"
+    names = rule.codemods()
+    known = f"rewritten by the codemod{'s' if len(names) > 1 else ''} {' and '.join(names)}"
+    fixable = known if names else "no codemod rewrites it"
     head = f"{rule.code} {rule.name}\nseverity: {rule.severity.value}; {fixable}"
     return f"{head}\n\n{inspect.getdoc(rule) or rule.summary}"
 
 
 def _rewritten_by(rule: type[Rule]) -> str:
-    return f" [{rule.codemod}]" if rule.codemod else ""
+    return f" [{', '.join(rule.codemods())}]" if rule.codemods() else ""

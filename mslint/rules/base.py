@@ -24,12 +24,17 @@ class Rule:
     severity: ClassVar[Severity]
     summary: ClassVar[str]
     """One line for tables."""
-    codemod: ClassVar[str | None] = None
-    """Name of the codemod that rewrites what the rule finds."""
+    codemod: ClassVar[str | tuple[str, ...] | None] = None
+    """Name of the codemod that rewrites what the rule finds, or their names where each rewrites one kind of it."""
     triggers: ClassVar[tuple[bytes, ...]]
     """A file that holds none of these byte strings cannot be reported."""
     VALID: ClassVar[tuple[str, ...]] = ()
     INVALID: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def codemods(cls) -> tuple[str, ...]:
+        """Return the names of the codemods that rewrite what the rule finds."""
+        return (cls.codemod,) if isinstance(cls.codemod, str) else cls.codemod or ()
 
     def check(self, module: Module) -> Iterator[Finding]:
         """Yield the findings in ``module``."""

@@ -63,6 +63,13 @@ class Fragments:
 
 
 @dataclass(frozen=True)
+class FragmentGroup:
+    """The fragments of one or several tensors whose first pieces stand in one statement: one finding."""
+
+    fragments: tuple[Fragments, ...]
+
+
+@dataclass(frozen=True)
 class _Form:
     """An expression without the places of its pieces: ``number`` is equal for equal forms."""
 

@@ -51,6 +51,14 @@ class RowLoop:
     gathered: tuple[Gathered, ...]
 
 
+@dataclass(frozen=True)
+class GrowingConcat:
+    """A loop that concatenates to a variable in each round and uses it for nothing else."""
+
+    loop: cst.For
+    gathered: Gathered
+
+
 # What picks a number of elements that the data decide, or draws for each row: the body cannot be run for all rows at once.
 _PER_ROW = frozenset(
     """
@@ -96,7 +104,7 @@ def row_loops(module: Module, function: cst.FunctionDef) -> Iterator[RowLoop]:
                 yield loop
 
 
-def growing_concats(module: Module, function: cst.FunctionDef) -> Iterator[tuple[cst.For, Gathered]]:
+def growing_concats(module: Module, function: cst.FunctionDef) -> Iterator[GrowingConcat]:
     """Yield the loops that concatenate to a variable in each round and use it for nothing else."""
     for node in inventories(module)[function].loops:
         if isinstance(node, cst.For):
@@ -104,7 +112,7 @@ def growing_concats(module: Module, function: cst.FunctionDef) -> Iterator[tuple
             body = _Body(values, node.body)
             for gathered in body.gathered:
                 if gathered.how is How.GROWN and gathered.name not in body.carried and _is_tensor(values, gathered):
-                    yield node, gathered
+                    yield GrowingConcat(node, gathered)
 
 
 def _is_tensor(values: Values, gathered: Gathered) -> bool:

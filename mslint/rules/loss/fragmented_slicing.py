@@ -10,8 +10,8 @@ from mslint.findings import Finding, Related, Severity
 from mslint.rules.base import Rule
 from mslint.semantics.inventory import inventories
 from mslint.semantics.module import Module, find
-from mslint.semantics.pieces import Fragments, fragments
-from mslint.semantics.rows import Gathered, How, RowLoop, growing_concats, row_loops
+from mslint.semantics.pieces import FragmentGroup, Fragments, fragments
+from mslint.semantics.rows import Gathered, GrowingConcat, How, RowLoop, growing_concats, row_loops
 from mslint.semantics.training import is_differentiated
 
 _BECOMES = {
@@ -409,9 +409,9 @@ class FragmentedSlicing(Rule):
             for loop in loops.values():
                 if is_differentiated(module, loop.node):
                     yield self._row_loop(module, loop)
-            for grown, gathered in growing_concats(module, function):
-                if grown not in inside and is_differentiated(module, grown):
-                    yield self._growing(module, grown, gathered)
+            for growing in growing_concats(module, function):
+                if growing.loop not in inside and is_differentiated(module, growing.loop):
+                    yield self._growing(module, growing)
             yield from self._fragments(module, function, inside)
 
     def _row_loop(self, module: Module, loop: RowLoop) -> Finding:
@@ -435,14 +435,15 @@ class FragmentedSlicing(Rule):
         ]
         return self._finding(module, loop.node, loop.header, message, Severity.WARNING, related, loop)
 
-    def _growing(self, module: Module, loop: cst.For, gathered: Gathered) -> Finding:
+    def _growing(self, module: Module, growing: GrowingConcat) -> Finding:
+        loop, gathered = growing.loop, growing.gathered
         message = (
             f"each round of the loop over `{_short(module, loop.iter)}` concatenates to `{gathered.name}` and so copies "
             "all that earlier rounds put there; collect the parts in a list and concatenate once after the loop"
         )
         place = module.start(loop), module.end(loop.iter)
         related = [Related(module.source.filename, *place, "the loop")]
-        return self._finding(module, gathered.node, gathered.node, message, Severity.WARNING, related, gathered)
+        return self._finding(module, gathered.node, gathered.node, message, Severity.WARNING, related, growing)
 
     def _fragments(self, module: Module, function: cst.FunctionDef, loops: set[cst.For]) -> Iterator[Finding]:
         together: dict[cst.CSTNode, list[Fragments]] = {}
@@ -474,7 +475,7 @@ class FragmentedSlicing(Rule):
             for formula in formulas
             if len(formulas) > 1
         ]
-        return self._finding(module, first, first, message, Severity.INFO, related, group)
+        return self._finding(module, first, first, message, Severity.INFO, related, FragmentGroup(tuple(group)))
 
     def _finding(
         self,
