@@ -16,7 +16,6 @@ import networkx as nx
 
 from mslint.program.facts import dotted
 from mslint.program.project import Program
-from mslint.source.text import Unreadable, read
 
 MODULE = ""
 Answer = TypeVar("Answer")
@@ -69,13 +68,10 @@ class Function:
         return f"{self.path}:{self.name}"
 
 
-def read_functions(path: Path) -> tuple[Function, ...]:
+def read_functions(program: Program, path: Path) -> tuple[Function, ...]:
     """Return the functions of ``path`` with the calls in them; none if it cannot be read."""
-    try:
-        tree = ast.parse(read(path).text)
-    except (Unreadable, SyntaxError, ValueError, RecursionError, MemoryError):
-        return ()
-    return tuple(_functions(path, tree))
+    tree = program.tree(path)
+    return () if tree is None else tuple(_functions(path, tree))
 
 
 def _functions(path: Path, tree: ast.Module) -> Iterator[Function]:
@@ -177,7 +173,7 @@ class CallGraph:
         self.program = program
         self.functions: dict[str, Function] = {}
         for path in files:
-            known = program.remember((read_functions, path), lambda path=path: read_functions(path))  # type: ignore[misc]
+            known = program.remember((read_functions, path), lambda path=path: read_functions(program, path))  # type: ignore[misc]
             self.functions.update((function.node, function) for function in known)
         self._remembered: dict[object, object] = {}
         self.graph = nx.MultiDiGraph()

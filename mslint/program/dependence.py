@@ -15,7 +15,6 @@ from pathlib import Path
 
 from mslint.program.calls import CallGraph, CallSite, Function
 from mslint.program.facts import dotted
-from mslint.source.text import Unreadable, read
 
 _MOST_STEPS = 300
 _RANK_FUNCTIONS = re.compile(
@@ -94,7 +93,7 @@ class Values:
     def file(self, path: Path) -> _File:
         """Return the parsed ``path``; an empty file if it cannot be read."""
         if path not in self._files:
-            self._files[path] = _read(path)
+            self._files[path] = _parts(self.graph.program.tree(path))
         return self._files[path]
 
     def attribute_values(self, attribute: str) -> Iterator[tuple[Path, str, ast.expr]]:
@@ -308,10 +307,8 @@ def _merged(answers: Iterable[Dependence]) -> Dependence:
     return result
 
 
-def _read(path: Path) -> _File:
-    try:
-        tree = ast.parse(read(path).text)
-    except (Unreadable, SyntaxError, ValueError, RecursionError, MemoryError):
+def _parts(tree: ast.Module | None) -> _File:
+    if tree is None:
         return _File([], {}, {})
     functions: Functions = {}
     attributes: dict[str, list[tuple[str, ast.expr, ast.expr]]] = {}

@@ -7,7 +7,6 @@ set feeds a training step, in which parallel mode.
 
 from __future__ import annotations
 
-import ast
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +16,6 @@ from pathlib import Path
 from mslint.program.project import Program
 from mslint.program.rehearsal.follow import Event, Rehearsal
 from mslint.program.rehearsal.values import Constant, Key, Place, Value, options
-from mslint.source.text import Unreadable, read
 
 INITIALISERS = ("init", "init_process_group")
 _MOST_SCENARIOS = 3
@@ -86,7 +84,6 @@ class Distribution:
     def __init__(self, program: Program) -> None:
         self._program = program
         self._runs: OrderedDict[Path, tuple[Run, ...]] = OrderedDict()
-        self._trees: OrderedDict[Path, ast.Module | None] = OrderedDict()
 
     def runs(self, path: Path) -> list[Run]:
         """Return every distributed run that may reach ``path``."""
@@ -138,7 +135,7 @@ class Distribution:
         return found
 
     def _rehearse(self, entry: Path) -> Iterator[Run]:
-        first = Rehearsal(self._program, self._tree, entry, {})
+        first = Rehearsal(self._program, entry, {})
         scenarios: list[dict[Key, bool]] = []
         for event in first.events:
             if _initialises(event) and dict(event.facts) not in scenarios:
@@ -147,20 +144,10 @@ class Distribution:
             yield Run(first, None)
             return
         for facts in scenarios[:_MOST_SCENARIOS]:
-            rehearsal = Rehearsal(self._program, self._tree, entry, facts) if facts else first
+            rehearsal = Rehearsal(self._program, entry, facts) if facts else first
             init = next((event for event in rehearsal.events if _initialises(event)), None)
             if init is not None:
                 yield Run(rehearsal, init)
-
-    def _tree(self, path: Path) -> ast.Module | None:
-        if path not in self._trees:
-            try:
-                self._trees[path] = ast.parse(read(path).text)
-            except (Unreadable, SyntaxError, ValueError, RecursionError, MemoryError):
-                self._trees[path] = None
-            if len(self._trees) > 40 * _KEPT:
-                self._trees.popitem(last=False)
-        return self._trees[path]
 
 
 def _initialises(event: Event) -> bool:

@@ -109,11 +109,10 @@ class _Frame:
 
 
 class Interpreter:
-    """Follows code of ``program``; ``trees`` gives the syntax tree of a file, None if it has none."""
+    """Follows code of ``program``."""
 
-    def __init__(self, program: Program, trees: Callable[[Path], ast.Module | None], most_steps: int) -> None:
+    def __init__(self, program: Program, most_steps: int) -> None:
         self.program = program
-        self.trees = trees
         self.steps_left = most_steps
         self.things: list[Thing] = []
         self.training_steps: list[TrainingStep] = []
@@ -145,7 +144,7 @@ class Interpreter:
 
     def run_file(self, path: Path) -> None:
         """Follow the module level of ``path`` as a script."""
-        tree = self.trees(path)
+        tree = self.program.tree(path)
         if tree is not None:
             scope = Scope(path, {})
             self._script = (path, scope)
@@ -513,7 +512,7 @@ class Interpreter:
         table = self._symbols.get(path)
         if table is None:
             table = self._symbols[path] = {}
-            tree = self.trees(path)
+            tree = self.program.tree(path)
             for node in _module_level(tree.body) if tree is not None else ():
                 for name in _bound_names(node):
                     table.setdefault(name, []).append(node)

@@ -5,15 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from pathlib import Path
-from weakref import WeakKeyDictionary
 
 from mslint.program.facts import dotted
 from mslint.program.project import Program
-from mslint.source.text import Unreadable, read
 
 _DEEPEST = 4
 _Definition = ast.FunctionDef | ast.ClassDef
-_definitions: WeakKeyDictionary[Program, dict[Path, dict[str, _Definition]]] = WeakKeyDictionary()
 
 
 def operators_of(program: Program, reference: str) -> set[str]:
@@ -45,14 +42,12 @@ def operators_of(program: Program, reference: str) -> set[str]:
 
 
 def _definitions_in(program: Program, path: Path) -> dict[str, _Definition]:
-    files = _definitions.setdefault(program, {})
-    if path not in files:
-        try:
-            body = ast.parse(read(path).text).body
-        except (Unreadable, SyntaxError, ValueError, RecursionError, MemoryError):
-            body = []
-        files[path] = {node.name: node for node in body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
-    return files[path]
+    def read() -> dict[str, _Definition]:
+        tree = program.tree(path)
+        body = [] if tree is None else tree.body
+        return {node.name: node for node in body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+
+    return program.remember((operators_of, path), read)
 
 
 def _names(node: _Definition) -> Iterator[str]:

@@ -6,7 +6,8 @@ import ast
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -23,6 +24,7 @@ Answer = TypeVar("Answer")
 _MARKERS = (".git", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt")
 _IMPORT = re.compile(rb"^[ \t]*(?:from[ \t]+(\.*[\w.]*)|import[ \t]+([\w., \t]+))", re.MULTILINE)
 _MOST_MEMBERS = 5000
+_MOST_TREES = 2560
 _SKIPPED = {"__pycache__", "node_modules", "site-packages", "build", "dist"}
 
 
@@ -30,11 +32,14 @@ class Program:
     """The program that a set of files belongs to.
 
     ``files`` are the files being checked; the rest of their project is read when a question needs it. Reading is lazy and
-    never fails: a file that cannot be read or parsed has no facts.
+    never fails: a file that cannot be read or parsed has no facts. ``texts`` holds the files whose text is not the one on
+    disk: rewritten already, or still open in an editor.
     """
 
-    def __init__(self, files: Sequence[Path]) -> None:
+    def __init__(self, files: Sequence[Path], texts: Mapping[Path, str] | None = None) -> None:
         self._files = [Path(os.path.abspath(file)) for file in files]
+        self._new_texts = dict(texts or {})
+        self._trees: OrderedDict[Path, ast.Module | None] = OrderedDict()
         self._facts: dict[Path, FileFacts] = {}
         self._modules: dict[tuple[Path, str], Path | None] = {}
         self._roots: dict[Path, Path] = {}
@@ -51,14 +56,46 @@ class Program:
             self._remembered[key] = compute()
         return self._remembered[key]  # type: ignore[return-value]
 
+    def with_texts(self, texts: Mapping[Path, str]) -> Program:
+        """Return this program with new text in some of its files; what is known of the other files is kept."""
+        program = Program(self._files, {**self._new_texts, **texts})
+        program._roots, program._modules = self._roots, self._modules
+        program._facts = _without(self._facts, texts)
+        program._trees = OrderedDict(_without(self._trees, texts))
+        program._texts = _without(self._texts, texts)
+        program._written = _without(self._written, texts)
+        program._imported = _without(self._imported, texts)
+        if program._texts:
+            program._texts.update((path, text.encode()) for path, text in texts.items())
+        if all(program.imported(path) == self.imported(path) for path in texts):
+            program._imported_by.update(self._imported_by)
+        return program
+
+    def text(self, path: Path) -> str | None:
+        """Return the text of ``path``, or None if it cannot be read."""
+        try:
+            return self._new_texts[path] if path in self._new_texts else read(path).text
+        except Unreadable:
+            return None
+
+    def tree(self, path: Path) -> ast.Module | None:
+        """Return the syntax tree of ``path``, or None if it cannot be read or parsed."""
+        if path not in self._trees:
+            try:
+                text = self.text(path)
+                self._trees[path] = None if text is None else ast.parse(text)
+            except (SyntaxError, ValueError, RecursionError, MemoryError):
+                self._trees[path] = None
+            if len(self._trees) > _MOST_TREES:
+                self._trees.popitem(last=False)
+        return self._trees[path]
+
     def facts(self, path: Path) -> FileFacts:
         """Return what ``path`` says; nothing if it cannot be read."""
         found = self._facts.get(path)
         if found is None:
-            try:
-                found = read_facts(ast.parse(read(path).text))
-            except (Unreadable, SyntaxError, ValueError, RecursionError, MemoryError):
-                found = FileFacts()
+            tree = self.tree(path)
+            found = FileFacts() if tree is None else read_facts(tree)
             self._facts[path] = found
         return found
 
@@ -197,6 +234,7 @@ class Program:
         """Return the members whose text holds ``word``: only these are worth parsing for a question about it."""
         if not self._texts:
             self._texts = {path: _bytes(path) for path in self.members}
+            self._texts.update((path, text.encode()) for path, text in self._new_texts.items())
         wanted = os.fsencode(word)  # a file name need not be UTF-8
         return [path for path, text in self._texts.items() if wanted in text]
 
@@ -347,6 +385,10 @@ def _marked_root(folder: Path) -> Path:
         package = package.parent
     above = (package, *package.parents)
     return next((place for place in above if any((place / mark).exists() for mark in _MARKERS)), package)
+
+
+def _without(known: Mapping[Path, Answer], paths: Container[Path]) -> dict[Path, Answer]:
+    return {path: item for path, item in known.items() if path not in paths}
 
 
 def _bytes(path: Path) -> bytes:

@@ -25,7 +25,6 @@ from mslint.program.values import (
     WithLoss,
     below,
 )
-from mslint.source.text import Unreadable, read
 
 _MOST_ENTRIES = 12
 _MOST_STEPS = 200_000
@@ -105,50 +104,20 @@ class Training:
         return list(by_place.values())
 
 
-def training_of(program: Program, path: Path, text: str) -> Training:
-    """Return how ``path``, whose text is ``text``, is trained by the scripts that lead to it, and by itself."""
-    return program.remember((training_of, path, hash(text)), lambda: _training_of(program, path, text))
+def training_of(program: Program, path: Path) -> Training:
+    """Return how ``path`` is trained by the scripts that lead to it, and by itself."""
+    return program.remember((training_of, path), lambda: _training_of(program, path))
 
 
-def _training_of(program: Program, path: Path, text: str) -> Training:
-    trees = _Trees(program, path, text)
+def _training_of(program: Program, path: Path) -> Training:
     result = Training()
     entries = (entry for entry in _entries(program, path) if _mentions(program, entry, _TRAINS))
     for entry in islice(entries, _MOST_ENTRIES):
-        result.add(program.remember((Training, entry, trees.version), partial(_run, program, entry, trees)))
+        result.add(program.remember((Training, entry), partial(_run, program, entry)))
     result.close()
-    for found in _alone(program, path, trees, result.visited):
+    for found in _alone(program, path, result.visited):
         result.inputs |= {item for item in found.inputs if item.place not in result.opened}
     return result
-
-
-class _Trees:
-    """Syntax trees of the program's files; that of the checked file from its text, which may not be on disk yet."""
-
-    def __init__(self, program: Program, path: Path, text: str) -> None:
-        self.program = program
-        self.path = path
-        self.text = text
-        self.version = None if text == _text(path) else hash(text)
-
-    def __call__(self, path: Path) -> ast.Module | None:
-        if path == self.path and self.version is not None:
-            return self.program.remember((ast.parse, path, self.version), lambda: _parsed(self.text))
-        return self.program.remember((ast.parse, path), lambda: _parsed(_text(path)))
-
-
-def _text(path: Path) -> str | None:
-    try:
-        return read(path).text
-    except Unreadable:
-        return None
-
-
-def _parsed(text: str | None) -> ast.Module | None:
-    try:
-        return ast.parse(text) if text is not None else None
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
 
 
 def _entries(program: Program, path: Path) -> list[Path]:
@@ -159,9 +128,9 @@ def _entries(program: Program, path: Path) -> list[Path]:
     return sorted(found, key=lambda file: (len(set(file.parents) ^ set(path.parents)), file))
 
 
-def _run(program: Program, entry: Path, trees: _Trees) -> Training:
+def _run(program: Program, entry: Path) -> Training:
     """Follow ``entry`` as a script, then each of its training steps."""
-    interpreter = Interpreter(program, trees, _MOST_STEPS)
+    interpreter = Interpreter(program, _MOST_STEPS)
     try:
         interpreter.run_file(entry)
         interpreter.run_unstarted()
@@ -242,7 +211,7 @@ def _judge_hushed(
                 result.vain.add(VainFreeze(hush, thing.loaded and made, step))
 
 
-def _alone(program: Program, path: Path, trees: _Trees, visited: set[str]) -> Iterator[Training]:
+def _alone(program: Program, path: Path, visited: set[str]) -> Iterator[Training]:
     """Follow the cells of ``path`` that no script leads to, from the outermost cells that build them."""
     followed: set[str] = set()
     for name, facts in program.facts(path).classes.items():
@@ -254,9 +223,7 @@ def _alone(program: Program, path: Path, trees: _Trees, visited: set[str]) -> It
             followed.add(root)
             # Without a script, only requires_grad can tell what is not trained.
             if _mentions(program, _path(root), _FREEZES):
-                yield program.remember(
-                    (_follow_class, root, trees.version), partial(_follow_class, program, root, trees)
-                )
+                yield program.remember((_follow_class, root), partial(_follow_class, program, root))
 
 
 def _outermost(program: Program, reference: str) -> list[str]:
@@ -290,14 +257,14 @@ def _find_builders(program: Program, reference: str) -> Iterator[str]:
                 yield f"{user}:{other}"
 
 
-def _follow_class(program: Program, reference: str, trees: _Trees) -> Training:
+def _follow_class(program: Program, reference: str) -> Training:
     path = _path(reference)
-    tree = trees(path)
+    tree = program.tree(path)
     name = reference.rpartition(":")[2]
     node = next((n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name), None) if tree else None
     if node is None:
         return Training()
-    interpreter = Interpreter(program, trees, _MOST_STEPS)
+    interpreter = Interpreter(program, _MOST_STEPS)
     try:
         thing = interpreter.make_alone(Class(reference, path, node))
     except (Exhausted, RecursionError):
@@ -313,7 +280,7 @@ def _mentions(program: Program, path: Path, words: re.Pattern[str]) -> bool:
 
 
 def _says(program: Program, path: Path, words: re.Pattern[str]) -> bool:
-    return program.remember((_says, path, words), lambda: bool(words.search(_text(path) or "")))
+    return program.remember((_says, path, words), lambda: bool(words.search(program.text(path) or "")))
 
 
 def _path(reference: str) -> Path:

@@ -111,9 +111,7 @@ class Frame:
 class Rehearsal:
     """What happens when ``entry`` is started. ``facts`` are tests whose outcome is given."""
 
-    def __init__(
-        self, program: Program, trees: Callable[[Path], ast.Module | None], entry: Path, facts: Mapping[Key, bool]
-    ) -> None:
+    def __init__(self, program: Program, entry: Path, facts: Mapping[Key, bool]) -> None:
         self.program = program
         self.entry = entry
         self.events: list[Event] = []
@@ -128,7 +126,6 @@ class Rehearsal:
         self.rank_readers: set[Key] = set()
         """Functions and classes in whose code a rank or the number of ranks is used."""
         self.complete = True
-        self._trees = trees
         self._facts: dict[Key, bool] = {}
         self._assume_all(facts)
         self._given = dict(self._facts)
@@ -254,7 +251,7 @@ class Rehearsal:
             name = "__main__" if path == self.entry else path.stem
             found.scope.names["__name__"] = Constant(name)
             found.scope.names["__file__"] = Constant(str(path))
-            tree = self._trees(path)
+            tree = self.program.tree(path)
             if tree is not None:
                 # What importing a file does is done once, whichever branch imports it first.
                 journals, self._journals = self._journals, []
@@ -329,7 +326,7 @@ class Rehearsal:
     def _only_defines(self, path: Path) -> bool:
         known = self._definitions.get(path)
         if known is None:
-            tree = self._trees(path)
+            tree = self.program.tree(path)
             known = tree is not None and all(map(_defines, tree.body))
             self._definitions[path] = known
         return known

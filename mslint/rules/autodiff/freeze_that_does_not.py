@@ -237,7 +237,7 @@ class FreezeThatDoesNot(Rule):
             return
         path = module.source.path
         seen = set()
-        for item in sorted(training_of(module.program, path, module.source.text).vain, key=lambda item: item.step):
+        for item in sorted(training_of(module.program, path).vain, key=lambda item: item.step):
             hush = item.hush
             if hush.place.path != path or hush.place in seen or not _meant_to_freeze(item):
                 continue

@@ -438,7 +438,7 @@ class UnstoppedFrozenFeature(Rule):
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
-        training = training_of(module.program, module.source.path, module.source.text)
+        training = training_of(module.program, module.source.path)
         for item in training.features(module.source.path):
             start, end = span(module, item.place)
             yield Finding(
