@@ -49,11 +49,15 @@ class Position:
 
 @dataclass(frozen=True)
 class Edit:
-    """Replace the text from ``start`` up to, not including, ``end`` by ``content``."""
+    """Replace the text from ``start`` up to, not including, ``end`` by ``content``.
+
+    ``filename`` is the absolute path of the file to edit, None for the one that the finding stands in.
+    """
 
     start: Position
     end: Position
     content: str
+    filename: str | None = None
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ def run(options: Namespace) -> int:
         for problem in work.unreadable:
             error(str(problem))
         return 2 if work.unreadable else 0
-    findings, texts, complete = _check(work, options.stdin_filename)
+    findings, texts, complete = _check(work)
     with _output(options.output_file) as stream:
         stream.write(_report(findings, texts, complete, options, has_colour(stream)))
     if not complete:
@@ -51,12 +51,12 @@ def run(options: Namespace) -> int:
     return 1 if findings and not options.exit_zero else 0
 
 
-def _check(work: Work, stdin_filename: str) -> tuple[list[Finding], dict[str, str], bool]:
+def _check(work: Work) -> tuple[list[Finding], dict[str, str], bool]:
     """Return the findings, the texts they are in by file name, and whether all could be checked to the end."""
     findings: list[Finding] = []
     texts: dict[str, str] = {}
     complete = True
-    for source in work.sources(stdin_filename):
+    for source in work.sources():
         if source is None:
             complete = False
             continue

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from codemods.registry import AnyCodemod, named
-from mslint.commands.rewriting import Rewritten, rewrite_source
+from mslint.commands.rewriting import Rewritten, joined, rewrite_sources
 from mslint.commands.work import STDIN, add_paths, add_selection, prepare
 from mslint.config import NEWEST, Version
 from mslint.console import UsageError, error, has_colour, remedy
@@ -20,9 +20,10 @@ from mslint.engine import SYNTAX_ERROR
 from mslint.findings import Applicability, Finding
 from mslint.report.style import Style
 from mslint.report.summary import counted
+from mslint.rules.registry import all_rules
 from mslint.source.files import python_files
-from mslint.source.text import Unreadable, read
-from mslint.source.write import write
+from mslint.source.text import Source, Unreadable, read
+from mslint.source.write import write_all
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -40,25 +41,22 @@ def run(options: Namespace) -> int:
     """Rewrite; 1 if findings are left (with ``--diff``: if something would change), 2 if something failed."""
     codemods = _chosen(options.codemod)
     work = prepare(options)
+    sources = list(work.sources())
+    readable = [source for source in sources if source is not None]
+    done = rewrite_sources(readable, work.program, codemods, options.unsafe_fixes, work.target_version, work.rules_for)
     deliver = _show if options.diff else _save
     results: list[Rewritten] = []
-    complete = True
-    for source in work.sources(options.stdin_filename):
-        if source is None:
-            complete = False
-            continue
-        rules = work.rules_for(source.path)
-        result = rewrite_source(source, work.program, codemods, options.unsafe_fixes, work.target_version, rules)
-        problems = [*result.failures, *_syntax_errors(result), *(deliver(result) if result.changed else ())]
-        for problem in problems:
-            error(problem)
-        complete = complete and not problems
+    for group in _groups(done):
+        problems = [problem for result in group for problem in (*result.failures, *_syntax_errors(result))]
         if not problems:
-            results.append(result)
+            problems = list(deliver([result for result in group if result.changed]))
+        for problem in dict.fromkeys(problems):
+            error(problem)
+        results += () if problems else group
     # The summary gives way where standard output is a patch, or a source that came through standard input.
     piped = options.diff or STDIN in work.paths
     print(_summary(results, options.diff), end="", file=sys.stderr if piped else sys.stdout)
-    if not complete:
+    if len(results) < len(sources):
         return 2
     return int(any(result.changed if options.diff else result.left for result in results))
 
@@ -74,27 +72,44 @@ def _syntax_errors(result: Rewritten) -> Iterator[str]:
             yield f"{_place(finding)}: {finding.message}"
 
 
-def _save(result: Rewritten) -> Iterator[str]:
-    """Write the new text where the old one came from; yield what went wrong."""
+def _groups(results: Sequence[Rewritten]) -> Iterator[list[Rewritten]]:
+    """Yield the results that are to be written together, or not at all."""
+    files = {result.source.path: result for result in results}
+    seen: set[Path] = set()
+    for path, result in files.items():
+        if path not in seen:
+            group = joined(result, files)
+            seen.update(one.source.path for one in group)
+            yield group
+
+
+def _save(results: Sequence[Rewritten]) -> Iterator[str]:
+    """Write the new texts where the old ones came from, all or none; yield what went wrong."""
     try:
-        data = result.source.encode(result.text)
-        if result.source.from_stdin:
-            sys.stdout.buffer.write(data)
+        contents = {result.source.path: result.source.encode(result.text) for result in results}
+        if results and results[0].source.from_stdin:
+            sys.stdout.buffer.writelines(contents.values())
         else:
-            write(result.source.path, data)
+            write_all(contents)
     except Unreadable as problem:
         yield str(problem)
 
 
-def _show(result: Rewritten) -> Iterator[str]:
-    """Print the change as a patch that ``git apply`` takes: in the bytes of the file, whatever its encoding."""
-    source, paint = result.source, Style(has_colour(sys.stdout))
-    name = os.fsencode(source.filename.lstrip("/"))
+def _show(results: Sequence[Rewritten]) -> Iterator[str]:
+    """Print the changes as a patch that ``git apply`` takes: in the bytes of the files, whatever their encoding."""
     try:
-        before, after = _patch_lines(source.encode(source.text)), _patch_lines(source.encode(result.text))
+        encoded = [(result.source, result.source.encode(result.text)) for result in results]
     except Unreadable as problem:
         yield str(problem)
         return
+    for source, data in encoded:
+        _show_patch(source, data)
+
+
+def _show_patch(source: Source, data: bytes) -> None:
+    paint = Style(has_colour(sys.stdout))
+    name = os.fsencode(source.filename.lstrip("/"))
+    before, after = _patch_lines(source.encode(source.text)), _patch_lines(data)
     sys.stdout.flush()
     for line in difflib.diff_bytes(difflib.unified_diff, before, after, _quoted(b"a/" + name), _quoted(b"b/" + name)):
         sys.stdout.buffer.write(_painted(line, paint))
@@ -169,15 +184,13 @@ def rewrite_files(
 
     chosen = _chosen(codemods)
     files = python_files(paths)
-    program = Program(files)
-    changed = {}
-    for path in files:
-        source = read(path)
-        result = rewrite_source(source, program, chosen, unsafe, target_version)
+    rules = all_rules()
+    results = rewrite_sources(
+        [read(path) for path in files], Program(files), chosen, unsafe, target_version, lambda path: rules
+    )
+    for result in results:
         for problem in _syntax_errors(result):
             raise UsageError(problem)
         if result.failures:
             raise RuntimeError("\n".join(result.failures))
-        if result.changed:
-            changed[source.path] = source.encode(result.text)
-    return changed
+    return {result.source.path: result.source.encode(result.text) for result in results if result.changed}

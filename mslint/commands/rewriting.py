@@ -1,9 +1,11 @@
-"""A source rewritten by codemods, pass after pass, until they have nothing more to propose."""
+"""Sources rewritten by codemods, pass after pass, until they have nothing more to propose."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codemods.registry import AnyCodemod
@@ -14,7 +16,7 @@ from mslint.engine import Checked
 from mslint.findings import Applicability, Edit, Finding
 from mslint.rules.registry import AnyRule, all_rules
 from mslint.source.edits import apply_edits, overlap
-from mslint.source.text import Source
+from mslint.source.text import Source, shown
 
 if TYPE_CHECKING:
     from mslint.program.project import Program
@@ -23,24 +25,35 @@ if TYPE_CHECKING:
 MOST_PASSES = 10
 
 
-@dataclass(frozen=True)
+@dataclass
 class Rewritten:
     """What became of one source.
 
     ``left`` are the findings that remain, at their places in ``text``; each one's fix says why. Where there are
-    ``failures`` (internal errors) ``text`` is the old text and nothing was applied.
+    ``failures`` (internal errors) ``text`` is the old text and nothing was applied. ``partners`` are the files that a fix
+    changed together with this one: all of them are to be written, or none.
     """
 
     source: Source
     text: str
-    applied: tuple[Finding, ...] = ()
+    applied: list[Finding] = field(default_factory=list)
     left: tuple[Finding, ...] = ()
     failures: tuple[str, ...] = ()
+    partners: set[Path] = field(default_factory=set)
 
     @property
     def changed(self) -> bool:
         """Whether the text differs from the source's."""
         return self.text != self.source.text
+
+    @property
+    def current(self) -> Source:
+        """The source with its new text."""
+        return replace(self.source, text=self.text)
+
+    def give_up(self, *failures: str) -> None:
+        """Go back to the old text."""
+        self.text, self.applied, self.left, self.failures = self.source.text, [], (), (*self.failures, *failures)
 
 
 def rewrite_source(
@@ -51,66 +64,163 @@ def rewrite_source(
     target_version: Version = NEWEST,
     rules: Iterable[AnyRule] | None = None,
 ) -> Rewritten:
-    """Return ``source`` rewritten by ``codemods``: by their safe fixes, with ``unsafe`` by the others too.
+    """Return ``source`` alone rewritten by ``codemods`` (see ``rewrite_sources``)."""
+    allowed = tuple(all_rules() if rules is None else rules)
+    return rewrite_sources([source], program, codemods, unsafe, target_version, lambda path: allowed)[0]
 
-    ``rules`` are those whose findings may be rewritten (all, if not given).
+
+def rewrite_sources(
+    sources: Sequence[Source],
+    program: Program,
+    codemods: Sequence[AnyCodemod],
+    unsafe: bool,
+    target_version: Version,
+    rules_for: Callable[[Path], Sequence[AnyRule]],
+) -> list[Rewritten]:
+    """Return ``sources`` rewritten by ``codemods``: by their safe fixes, with ``unsafe`` by the others too.
+
+    ``rules_for`` gives the rules whose findings may be rewritten in a file. A fix that edits several files is made only if
+    all of them are among ``sources``.
     """
-    rewritten = {code for codemod in codemods for code in codemod.rules}
-    wanted = [rule for rule in (all_rules() if rules is None else rules) if rule.code in rewritten]
     accepted = {Applicability.SAFE, Applicability.UNSAFE} if unsafe else {Applicability.SAFE}
-    current, applied = source, list[Finding]()
-    for _ in range(MOST_PASSES + 1):
-        checked = examine(current, wanted, program, codemods, target_version)
+    rewriting = _Rewriting(sources, program, codemods, accepted, target_version, rules_for)
+    rewriting.run()
+    return list(rewriting.files.values())
+
+
+class _Rewriting:
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        program: Program,
+        codemods: Sequence[AnyCodemod],
+        accepted: set[Applicability],
+        target_version: Version,
+        rules_for: Callable[[Path], Sequence[AnyRule]],
+    ) -> None:
+        self.files = {source.path: Rewritten(source, source.text) for source in sources}
+        self._program = program
+        self._codemods = codemods
+        self._codes = {code for codemod in codemods for code in codemod.rules}
+        self._accepted = accepted
+        self._target_version = target_version
+        self._rules_for = rules_for
+        self._passes = dict.fromkeys(self.files, 0)
+        self._waiting = deque(self.files)
+
+    def run(self) -> None:
+        """Rewrite until nothing changes any more; a file that another one's fix has changed is looked at once more."""
+        while self._waiting:
+            path = self._waiting.popleft()
+            if not self.files[path].failures:
+                while self._pass(self.files[path]):
+                    pass
+
+    def _pass(self, file: Rewritten) -> bool:
+        """Make the fixes that ``file`` needs and that go together; tell whether there were any."""
+        path = file.source.path
+        rules = [rule for rule in self._rules_for(path) if rule.code in self._codes]
+        checked = examine(file.current, rules, self._program, self._codemods, self._target_version)
+        file.left = tuple(self._within_reach(finding) for finding in checked.findings)
         if not checked.complete:
-            return _given_up(source, checked, untouched=current is source)
-        if checked.module is None:
-            return Rewritten(source, current.text, tuple(applied))
-        chosen = _together(finding for finding in checked.findings if _has_edits(finding, accepted))
-        if not chosen:
-            return Rewritten(source, current.text, tuple(applied), checked.findings)
+            self._give_up(file, self._why(file, checked))
+            return False
+        chosen = self._together(path, file.left)
+        if not chosen or checked.module is None:
+            return False
+        if self._passes[path] == MOST_PASSES:
+            unsettled = RuntimeError(f"still not settled after {MOST_PASSES} passes; the file is left as it was")
+            self._give_up(file, (_blame(chosen, file.source, unsettled),))
+            return False
         try:
-            text = _applied(checked.module, chosen, codemods)
+            texts = self._applied(checked.module, chosen)
         except Exception as exception:
-            return Rewritten(source, source.text, failures=(_blame(chosen, source, exception),))
-        current = replace(current, text=text)
-        applied += chosen
-    unsettled = RuntimeError(f"still not settled after {MOST_PASSES} passes; the file is left as it was")
-    return Rewritten(source, source.text, failures=(_blame(applied[-1:], source, unsettled),))
+            self._give_up(file, (_blame(chosen, file.source, exception),))
+            return False
+        self._passes[path] += 1
+        file.applied += chosen
+        self._take_over(path, texts)
+        return True
+
+    def _within_reach(self, finding: Finding) -> Finding:
+        """Return ``finding``, left to the user if its fix edits files that are not being rewritten."""
+        fix = finding.fix
+        beyond = sorted({edit.filename for edit in fix.edits if edit.filename} - self._names) if fix else []
+        if fix is None or not beyond:
+            return finding
+        message = f"{fix.message}; that edits {', '.join(shown(Path(name)) for name in beyond)} too: name all the files"
+        return replace(finding, fix=replace(fix, applicability=Applicability.MANUAL, message=message, edits=()))
+
+    @property
+    def _names(self) -> set[str]:
+        return {str(path) for path, file in self.files.items() if not file.failures}
+
+    def _together(self, own: Path, findings: Iterable[Finding]) -> list[Finding]:
+        """Return the findings whose fixes can be made in one pass; the others wait for the next."""
+        chosen: list[Finding] = []
+        taken: dict[Path, list[Edit]] = {}
+        for finding in findings:
+            fix = finding.fix
+            if fix is None or fix.applicability not in self._accepted or not fix.edits:
+                continue
+            wanted = _by_file(fix.edits, own)
+            if not any(overlap(edits, taken.get(path, ())) for path, edits in wanted.items()):
+                chosen.append(finding)
+                for path, edits in wanted.items():
+                    taken.setdefault(path, []).extend(edits)
+        return chosen
+
+    def _applied(self, module: Module, findings: Sequence[Finding]) -> dict[Path, str]:
+        """Return the new texts, by file, once the fixes of ``findings`` are made and what they left unused is gone."""
+        fixes = [finding.fix for finding in findings if finding.fix]
+        own = module.source.path
+        wanted = _by_file((edit for fix in fixes for edit in fix.edits), own)
+        texts = {path: apply_edits(self.files[path].text, edits) for path, edits in wanted.items()}
+        used = {fix.codemod for fix in fixes}
+        for codemod in self._codemods:
+            if codemod.name in used and own in texts:
+                texts[own] = codemod().tidy(module, texts[own])
+        return texts
+
+    def _take_over(self, path: Path, texts: dict[Path, str]) -> None:
+        for changed, text in texts.items():
+            self.files[changed].text = text
+            if changed != path:
+                self.files[path].partners.add(changed)
+                self.files[changed].partners.add(path)
+                self._waiting.append(changed)
+        self._program = self._program.with_texts(texts)
+
+    def _why(self, file: Rewritten, checked: Checked) -> tuple[str, ...]:
+        """Return what went wrong: a rule or codemod failed, or a rewrite is no Python; nothing if the file never was."""
+        if checked.failures or not file.changed:
+            return checked.failures
+        broken = RuntimeError(f"the result is no Python ({checked.findings[0].message}); the file is left as it was")
+        return (internal_error("a codemod", file.source.filename, broken),)
+
+    def _give_up(self, file: Rewritten, failures: tuple[str, ...]) -> None:
+        """Take ``file`` back, and all that was changed together with it."""
+        together = joined(file, self.files)
+        if failures:
+            for one in together:
+                one.give_up(*failures)
+        self._program = self._program.with_texts({one.source.path: one.text for one in together})
 
 
-def _has_edits(finding: Finding, accepted: set[Applicability]) -> bool:
-    return finding.fix is not None and finding.fix.applicability in accepted and bool(finding.fix.edits)
+def joined(file: Rewritten, files: dict[Path, Rewritten]) -> list[Rewritten]:
+    """Return the files that fixes changed together with ``file``, directly or not, with itself, which comes first."""
+    found = [file]
+    for one in found:
+        found += [files[path] for path in sorted(one.partners) if files[path] not in found]
+    return found
 
 
-def _together(findings: Iterable[Finding]) -> list[Finding]:
-    """Return the findings whose fixes can be made in one pass; the others wait for the next."""
-    chosen: list[Finding] = []
-    taken: list[Edit] = []
-    for finding in findings:
-        edits = finding.fix.edits if finding.fix else ()
-        if not overlap(edits, taken):
-            chosen.append(finding)
-            taken += edits
-    return chosen
-
-
-def _applied(module: Module, findings: Sequence[Finding], codemods: Sequence[AnyCodemod]) -> str:
-    """Return the text of ``module`` with the fixes of ``findings`` made, tidied up by the codemods that made them."""
-    fixes = [finding.fix for finding in findings if finding.fix]
-    after = apply_edits(module.source.text, (edit for fix in fixes for edit in fix.edits))
-    used = {fix.codemod for fix in fixes}
-    for codemod in codemods:
-        if codemod.name in used:
-            after = codemod().tidy(module, after)
-    return after
-
-
-def _given_up(source: Source, checked: Checked, untouched: bool) -> Rewritten:
-    """Return the source as it was: it cannot be parsed, a rule or codemod failed, or a rewrite is no Python."""
-    if checked.failures or untouched:
-        return Rewritten(source, source.text, left=checked.findings, failures=checked.failures)
-    broken = RuntimeError(f"the result is no Python ({checked.findings[0].message}); the file is left as it was")
-    return Rewritten(source, source.text, failures=(internal_error("a codemod", source.filename, broken),))
+def _by_file(edits: Iterable[Edit], own: Path) -> dict[Path, list[Edit]]:
+    """Return ``edits`` by the file they are made in, ``own`` where they name none."""
+    found: dict[Path, list[Edit]] = {}
+    for edit in edits:
+        found.setdefault(Path(edit.filename) if edit.filename else own, []).append(edit)
+    return found
 
 
 def _blame(findings: Sequence[Finding], source: Source, exception: Exception) -> str:

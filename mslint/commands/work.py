@@ -84,6 +84,7 @@ class Work:
     per_file_ignores: Mapping[tuple[Path, str], tuple[str, ...]]
     """Selectors by the folder that a pattern is relative to and the pattern."""
     target_version: Version
+    stdin_filename: str = "<stdin>"
 
     @property
     def files(self) -> list[Path]:
@@ -108,7 +109,15 @@ class Work:
         """The program that the files make up."""
         from mslint.program.project import Program
 
-        return Program(self.files)
+        typed = self._standard_input
+        return Program(self.files) if typed is None else Program([typed.path], {typed.path: typed.text})
+
+    @cached_property
+    def _standard_input(self) -> Source | None:
+        if STDIN not in self.paths:
+            return None
+        source = decode(_standard_input(), Path(self.stdin_filename).absolute(), self.stdin_filename)
+        return replace(source, from_stdin=True)
 
     @property
     def _excluded(self) -> Exclusion:
@@ -119,18 +128,14 @@ class Work:
             path.is_relative_to(folder) and bool(matched(spec, path.relative_to(folder), is_folder))
         )
 
-    def sources(self, stdin_filename: str) -> Iterator[Source | None]:
+    def sources(self) -> Iterator[Source | None]:
         """Read the files in order; what cannot be read is reported and given as None."""
         for problem in self.unreadable:
             error(str(problem))
             yield None
         for path in [*(path for path in self.paths if path == STDIN), *self.files]:
             try:
-                if path == STDIN:
-                    source = decode(_standard_input(), Path(stdin_filename).absolute(), stdin_filename)
-                    yield replace(source, from_stdin=True)
-                else:
-                    yield read(path)
+                yield self._standard_input if path == STDIN else read(path)
             except Unreadable as problem:
                 error(str(problem))
                 yield None
@@ -173,6 +178,7 @@ def prepare(options: Namespace) -> Work:
         tuple(_rules(config, options)),
         per_file,
         options.target_version or config.target_version,
+        options.stdin_filename,
     )
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from mslint.findings import Edit, Finding, Fix, Position, Related
+from mslint.source.text import shown
 
 
 def render(findings: Sequence[Finding], texts: Mapping[str, str], colour: bool) -> str:
@@ -40,7 +42,10 @@ def _fix(fix: Fix) -> dict[str, object]:
 
 
 def _edit(edit: Edit) -> dict[str, object]:
-    return {"content": edit.content, "location": _position(edit.start), "end_location": _position(edit.end)}
+    """Return ``edit``; it names its file only where that is not the finding's."""
+    elsewhere = {"filename": shown(Path(edit.filename))} if edit.filename else {}
+    place = {"location": _position(edit.start), "end_location": _position(edit.end)}
+    return {**elsewhere, "content": edit.content, **place}
 
 
 def _related(related: Related) -> dict[str, object]:

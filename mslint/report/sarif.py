@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
+from pathlib import Path
 from urllib.parse import quote
 
 from mslint.findings import Edit, Finding, Fix, Position, Severity
+from mslint.source.text import shown
 
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -62,13 +64,14 @@ def _location(filename: str, start: Position, end: Position) -> dict[str, object
 
 
 def _fix(filename: str, fix: Fix) -> dict[str, object]:
+    by_file: dict[str, list[Edit]] = {}
+    for edit in fix.edits:
+        by_file.setdefault(shown(Path(edit.filename)) if edit.filename else filename, []).append(edit)
     return {
         "description": {"text": f"{fix.message} ({fix.codemod}, {fix.applicability.value})"},
         "artifactChanges": [
-            {
-                "artifactLocation": {"uri": _uri(filename)},
-                "replacements": [_replacement(edit) for edit in fix.edits],
-            }
+            {"artifactLocation": {"uri": _uri(name)}, "replacements": [_replacement(edit) for edit in edits]}
+            for name, edits in by_file.items()
         ],
     }
 

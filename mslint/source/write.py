@@ -6,22 +6,43 @@ import contextlib
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from mslint.source.text import Unreadable, shown
 
 
 def write(path: Path, data: bytes) -> None:
-    """Replace the content of ``path`` by ``data``; mode bits stay, a symbolic link goes on pointing where it did.
+    """Replace the content of ``path`` by ``data`` (see ``write_all``)."""
+    write_all({path: data})
 
-    Whatever goes wrong, the file holds its old content and nothing is left beside it.
+
+def write_all(contents: Mapping[Path, bytes]) -> None:
+    """Replace the content of each file, all of them or none; mode bits stay, symbolic links go on pointing where they did.
+
+    Whatever goes wrong, the files hold their old content and nothing is left beside them.
     """
-    target = path.resolve()
-    if not os.access(target, os.W_OK) or not _owner_may_write(target):
-        # os.replace would put up with a read-only file: it only needs the folder.
-        raise Unreadable(shown(path), None, "is read-only", "make it writable (`chmod u+w`), or exclude it")
+    with contextlib.ExitStack() as leftovers, contextlib.ExitStack() as undo:
+        ready: list[tuple[Path, Path, str]] = []
+        for path, data in contents.items():
+            target = path.resolve()
+            if not os.access(target, os.W_OK) or not _owner_may_write(target):
+                # os.replace would put up with a read-only file: it only needs the folder.
+                raise Unreadable(shown(path), None, "is read-only", "make it writable (`chmod u+w`), or exclude it")
+            with _blaming(path):
+                ready.append((path, target, _beside(target, data, leftovers)))
+        for path, target, name in ready:
+            with _blaming(path):
+                old = _beside(target, target.read_bytes(), leftovers)
+                os.replace(name, target)
+            undo.callback(os.replace, old, target)
+        undo.pop_all()
+
+
+@contextlib.contextmanager
+def _blaming(path: Path) -> Iterator[None]:
     try:
-        _replace(target, data)
+        yield
     except OSError as error:
         raise Unreadable(
             shown(path), None, f"cannot be written ({error.strerror})", "check its folder's permissions and free space"
@@ -33,17 +54,14 @@ def _owner_may_write(target: Path) -> bool:
     return bool(target.stat().st_mode & 0o222)
 
 
-def _replace(target: Path, data: bytes) -> None:
+def _beside(target: Path, data: bytes, leftovers: contextlib.ExitStack) -> str:
+    """Write ``data`` to a new file beside ``target`` that ``leftovers`` takes away; return its name."""
     # In the same folder, since a rename is atomic within one file system only.
     descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".mslint", dir=target.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        shutil.copymode(target, name)
-        os.replace(name, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
+    leftovers.callback(Path(name).unlink, missing_ok=True)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    shutil.copymode(target, name)
+    return name

@@ -18,7 +18,7 @@ PLUGIN = '''
 import libcst as cst
 
 from codemods.base import Codemod
-from mslint.findings import Applicability, Finding, Fix, Related, Severity
+from mslint.findings import Applicability, Edit, Finding, Fix, Position, Related, Severity
 from mslint.rules.base import Rule
 from mslint.semantics.module import find
 
@@ -26,6 +26,7 @@ BECOMES = {
     "old_call": ("new_call", Applicability.SAFE, "say new_call"),
     "odd_call": ("new_call", Applicability.UNSAFE, "new_call rounds otherwise"),
     "hard_call": ("", Applicability.MANUAL, "split it first"),
+    "far_call": ("new_call", Applicability.SAFE, "declare it in far.py"),
     "broken": ("new(", Applicability.SAFE, "a bug of the plugin"),
     "flip": ("flop", Applicability.SAFE, "a bug of the plugin"),
     "flop": ("flip", Applicability.SAFE, "a bug of the plugin"),
@@ -81,6 +82,8 @@ class NewCall(Codemod):
     def propose(self, module, finding, target_version):
         new, applicability, message = BECOMES[finding.subject.func.value]
         edits = (module.replace(finding.subject.func, new),) if new else ()
+        if finding.subject.func.value == "far_call":
+            edits += (Edit(Position(1, 1), Position(1, 1), "new = 1\\n", str(module.source.path.with_name("far.py"))),)
         return Fix(self.name, applicability, message, edits)
 
     def tidy(self, module, after):

@@ -1,6 +1,7 @@
 """``mslint fix`` as a user sees it."""
 
 import io
+import json
 import os
 import subprocess
 import sys
@@ -104,6 +105,43 @@ def test_a_read_only_file_is_an_error(cli, project: Path) -> None:
     code, out, err = cli("fix")
     assert (code, out) == (2, "Nothing to fix.\n")
     assert err == "error: a.py: is read-only; make it writable (`chmod u+w`), or exclude it\n"
+
+
+def test_a_fix_of_several_files_is_made_in_all_of_them(cli, project: Path) -> None:
+    (project / "a.py").write_text("far_call()\n")
+    (project / "far.py").write_text("old_call()\n")
+    assert "+new = 1\n" in cli("fix", "--diff").out
+    edits = json.loads(cli("check", "a.py", "--output-format", "json").out)[0]["fix"]["edits"]
+    assert [edit.get("filename") for edit in edits] == [None, "far.py"]
+    sarif = json.loads(cli("check", "a.py", "--output-format", "sarif").out)
+    changes = sarif["runs"][0]["results"][0]["fixes"][0]["artifactChanges"]
+    assert [change["artifactLocation"]["uri"] for change in changes] == ["a.py", "far.py"]
+    assert cli("fix").out == "Fixed 2 findings in 2 files.\n  2 old-call (by new-call)\n"
+    assert (project / "a.py").read_text() == "new_call()\n"
+    assert (project / "far.py").read_text() == "new = 1\nnew_call()\n"
+
+
+def test_a_fix_of_several_files_is_left_where_one_was_not_named(cli, project: Path) -> None:
+    (project / "a.py").write_text("far_call()\n")
+    (project / "far.py").write_text("")
+    code, out, _ = cli("fix", "a.py")
+    assert "declare it in far.py; that edits far.py too: name all the files" in out
+    assert code == 1
+    assert (project / "a.py").read_text() == "far_call()\n"
+
+
+@pytest.mark.parametrize("trouble", ["read-only", "broken()", "crash()"])
+def test_a_fix_of_several_files_is_made_in_none_if_one_fails(cli, project: Path, trouble: str) -> None:
+    (project / "a.py").write_text("far_call()\n")
+    (project / "far.py").write_text(f"{trouble}\n" if "(" in trouble else "")
+    if trouble == "read-only":
+        (project / "far.py").chmod(0o444)
+    (project / "other.py").write_text("old_call()\n")
+    code, out, err = cli("fix")
+    assert (code, err.count("\n")) == (2, 1)
+    assert (project / "a.py").read_text() == "far_call()\n"
+    assert "new = 1" not in (project / "far.py").read_text()
+    assert out == "Fixed 1 finding in 1 file.\n  1 old-call (by new-call)\n"
 
 
 def test_an_unknown_codemod_gets_the_nearest_name(cli) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mslint.source.text import Unreadable
-from mslint.source.write import write
+from mslint.source.write import write, write_all
 
 
 def test_content_is_replaced_and_mode_bits_stay(tmp_path: Path) -> None:
@@ -53,3 +53,38 @@ def test_nothing_is_left_when_the_disk_fails(tmp_path: Path, monkeypatch: pytest
         write(script, b"new")
     assert script.read_text() == "old"
     assert os.listdir(tmp_path) == ["train.py"]
+
+
+def test_of_several_files_all_are_written_or_none(tmp_path: Path) -> None:
+    (tmp_path / "closed").mkdir()
+    first, second = tmp_path / "a.py", tmp_path / "closed" / "b.py"
+    first.write_text("old a")
+    second.write_text("old b")
+    second.chmod(0o444)
+    with pytest.raises(Unreadable, match=r"b\.py: is read-only"):
+        write_all({first: b"new a", second: b"new b"})
+    assert (first.read_text(), second.read_text()) == ("old a", "old b")
+    second.chmod(0o644)
+    write_all({first: b"new a", second: b"new b"})
+    assert (first.read_text(), second.read_text()) == ("new a", "new b")
+    assert sorted(os.listdir(tmp_path)) == ["a.py", "closed"]
+
+
+def test_what_was_written_is_taken_back_when_a_later_file_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = tmp_path / "a.py", tmp_path / "b.py"
+    first.write_text("old a")
+    second.write_text("old b")
+    replace = os.replace
+
+    def failing(source: str, target: Path) -> None:
+        if Path(target).name == "b.py":
+            raise OSError(5, "Input/output error")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", failing)
+    with pytest.raises(Unreadable, match=r"b\.py: cannot be written \(Input/output error\)"):
+        write_all({first: b"new a", second: b"new b"})
+    assert (first.read_text(), second.read_text()) == ("old a", "old b")
+    assert sorted(os.listdir(tmp_path)) == ["a.py", "b.py"]
