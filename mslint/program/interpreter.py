@@ -617,7 +617,7 @@ class Interpreter:
                 return found
         if thing.kind == "optimizer" and thing.weights is not None:
             if name in ("parameters", "params", "_original_params", "param_groups"):
-                return Parameters(thing.weights.things, not thing.weights.every, origin=thing.weights.place)
+                return Parameters(thing.weights.things, not thing.weights.every, optimizer=thing.weights)
             return Member(thing, name)
         if name in _PARAMETER_METHODS or _SETTERS.match(name) or name.startswith("__"):
             return Member(thing, name)
@@ -1000,7 +1000,7 @@ class Interpreter:
             thing.attributes.update(
                 network=network,
                 optimizer=optimizer,
-                weights=Parameters(weights.things, not weights.every, origin=weights.place)
+                weights=Parameters(weights.things, not weights.every, optimizer=weights)
                 if weights.known
                 else optimizer,
                 grad=GradientMaker(True),
@@ -1031,21 +1031,26 @@ class Interpreter:
 
     def _weights(self, given: Value, place: Place) -> Weights:
         things: list[Thing] = []
+        held: set[int] = set()
         known, every = False, False
         for item in parts(given):
             if isinstance(item, Parameters):
                 things.extend(item.things)
-                known, every, place = True, every or not item.trainable, item.origin or place
+                known, every = True, every or not item.trainable
+                place = item.optimizer.place if item.optimizer else place
+                held |= item.optimizer.held if item.optimizer else _listed(item)
             elif isinstance(item, Thing) and item.kind == "optimizer" and item.weights is not None:
                 things.extend(item.weights.things)
                 known, every, place = item.weights.known, item.weights.every, item.weights.place
+                held |= item.weights.held
             elif isinstance(item, Thing) and item.kind == "parameter":
                 things.append(item)
+                held.add(id(item))
                 known = True
             elif isinstance(item, Thing) and item.kind == "unknown":
                 return Weights((), False, False, place)
         tracked = known and all(thing.kind != "unknown" or thing.is_network for thing in things)
-        return Weights(tuple(dict.fromkeys(things)), tracked, every, place)
+        return Weights(tuple(dict.fromkeys(things)), tracked, every, place, frozenset(held))
 
     def _trains(self, target: Value, weights: Weights, place: Place) -> None:
         if self.following:
@@ -1272,8 +1277,10 @@ class Interpreter:
         given = joined(self.flow(value) for value in (*arguments, *keywords.values()))
         reason = self.reason_untrained(thing)
         if reason is not None and not given.trained and (arguments or keywords):
-            frame, layers = self._frames[-1].number, len(self._holders(thing))
-            feature = Feature(place, written, reason, layers, frame, self._outer)
+            holders = self._holders(thing)
+            weighted = self.weights is not None and any(id(holder) in self.weights.held for holder in holders)
+            frame = self._frames[-1].number
+            feature = Feature(place, written, reason, len(holders), weighted, frame, self._outer)
             return Tensor(Flow(False, frozenset((feature,))))
         if given.trained or reason is None:
             result = self._output(thing, arguments, keywords, place, written, given)
@@ -1370,6 +1377,12 @@ class Interpreter:
         if self.weights is not None and self.weights.known and self.weights.things:
             return Reason(False, self.weights.place)
         return None
+
+
+def _listed(parameters: Parameters) -> set[int]:
+    """Return the identities of the parts whose parameters are in the list as it is now."""
+    found = (item for root in parameters.things for item in below(root))
+    return {id(item) for item in found if not parameters.trainable or item.frozen_by() is None}
 
 
 def _mapped(value: Value, change: Callable[[Flow], Flow]) -> Value:

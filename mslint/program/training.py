@@ -46,6 +46,8 @@ class LossInput:
     feature: Feature
     place: Place
     trained: bool
+    known: bool
+    """Whether all is known that it rests on: what the step trains, and every loss that the call is part of."""
     alone: bool = False
     """Whether its own loss leaves the call closed."""
     shared: bool = False
@@ -76,6 +78,8 @@ class Training:
     vain: set[VainFreeze] = field(default_factory=set)
     spared: set[Hush] = field(default_factory=set)
     """Where a hushed network is left out of the weights of a step that runs it: the freeze that was meant."""
+    complete: bool = True
+    """Whether all of it was followed to the end."""
 
     def add(self, other: Training) -> None:
         """Take over what ``other`` found."""
@@ -84,6 +88,7 @@ class Training:
         self.visited |= other.visited
         self.vain |= other.vain
         self.spared |= other.spared
+        self.complete = self.complete and other.complete
 
     def close(self) -> None:
         """Drop the inputs that must stay open for some other loss, or see them as shared with it."""
@@ -98,10 +103,14 @@ class Training:
     def features(self, path: Path) -> list[LossInput]:
         """Return the calls in ``path`` whose output could be stopped, whatever the loss."""
         by_place: dict[Place, LossInput] = {}
-        for item in sorted(self.inputs, key=lambda item: (not item.shared, item.trained, item.feature.network)):
+        for item in sorted(self.inputs, key=_weakest_last):
             if item.place.path == path:
-                by_place[item.place] = item
+                by_place[item.place] = replace(item, known=item.known and self.complete)
         return list(by_place.values())
+
+
+def _weakest_last(item: LossInput) -> tuple[bool, bool, bool, str]:
+    return not item.shared, item.trained, not item.known, item.feature.network
 
 
 def training_of(program: Program, path: Path) -> Training:
@@ -114,6 +123,7 @@ def _training_of(program: Program, path: Path) -> Training:
     entries = (entry for entry in _entries(program, path) if _mentions(program, entry, _TRAINS))
     for entry in islice(entries, _MOST_ENTRIES):
         result.add(program.remember((Training, entry), partial(_run, program, entry)))
+    result.complete = result.complete and next(entries, None) is None
     result.close()
     for found in _alone(program, path, result.visited):
         result.inputs |= {item for item in found.inputs if item.place not in result.opened}
@@ -131,12 +141,12 @@ def _entries(program: Program, path: Path) -> list[Path]:
 def _run(program: Program, entry: Path) -> Training:
     """Follow ``entry`` as a script, then each of its training steps."""
     interpreter = Interpreter(program, _MOST_STEPS)
+    result = Training()
     try:
         interpreter.run_file(entry)
         interpreter.run_unstarted()
     except (Exhausted, RecursionError):
-        pass
-    result = Training()
+        result.complete = False
     for steps in _by_target(interpreter.training_steps):
         result.add(_follow(interpreter, steps[0].target, _together(steps), steps[0].place))
     return result
@@ -161,7 +171,9 @@ def _together(steps: list[TrainingStep]) -> Weights:
     """Return what all steps on one target train: a gradient path must stay open for each of them."""
     things = tuple(dict.fromkeys(thing for step in steps for thing in step.weights.things))
     known = all(step.weights.known for step in steps)
-    return Weights(things, known, any(step.weights.every for step in steps), steps[0].weights.place)
+    every = any(step.weights.every for step in steps)
+    held = frozenset().union(*(step.weights.held for step in steps))
+    return Weights(things, known, every, steps[0].weights.place, held)
 
 
 def _follow(interpreter: Interpreter, target: Value, weights: Weights | None, place: Place) -> Training:
@@ -170,25 +182,27 @@ def _follow(interpreter: Interpreter, target: Value, weights: Weights | None, pl
     interpreter.choice, interpreter.alternatives = 0, 1
     result = Training(opened=interpreter.opened, visited=interpreter.visited)
     hushed: set[Thing] = set()
-    every = weights is not None and weights.known and weights.every
+    known = weights is not None and weights.known
     while interpreter.choice < min(interpreter.alternatives, _MOST_ALTERNATIVES):
         try:
             flow = interpreter.follow(target, weights)
         except (Exhausted, RecursionError):
             # What was seen so far may not be reported: a later path could open it.
-            return Training(opened=interpreter.opened, visited=interpreter.visited)
+            return Training(opened=interpreter.opened, visited=interpreter.visited, complete=False)
         if flow.trained:
             result.inputs |= {
                 LossInput(
                     feature,
                     feature.place,
-                    every and feature.reason.frozen,
-                    alone=feature.place not in interpreter.opened and weights is not None and weights.known,
+                    trained=known and feature.weighted,
+                    known=known,
+                    alone=known and feature.place not in interpreter.opened,
                 )
                 for feature in flow.features
             }
         hushed |= flow.hushed
         interpreter.choice += 1
+    result.complete = interpreter.alternatives <= _MOST_ALTERNATIVES
     if weights is not None and weights.known:
         _judge_hushed(interpreter, hushed, target, weights, place, result)
     return result

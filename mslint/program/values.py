@@ -37,6 +37,8 @@ class Feature:
     reason: Reason
     layers: int
     """How many layers with parameters the network has."""
+    weighted: bool
+    """Whether parameters of it are among the weights all the same."""
     frame: int = field(compare=False, default=0)
     outer: Place | None = field(compare=False, default=None)
     """The call in the loss itself that it comes from."""
@@ -184,8 +186,8 @@ class Parameters(Value):
     trainable: bool
     partial: bool = False
     one: bool = False
-    origin: Place | None = None
-    """The optimizer that they were taken from."""
+    optimizer: Weights | None = None
+    """What the optimizer that they were taken from updates."""
 
 
 @dataclass(eq=False, slots=True)
@@ -257,8 +259,10 @@ class Weights:
     things: tuple[Thing, ...]
     known: bool
     every: bool
-    """Whether frozen parameters are among them."""
+    """Whether they were listed with the frozen ones."""
     place: Place
+    held: frozenset[int] = frozenset()
+    """Identities of the parts whose parameters they are: those not frozen when the weights were listed, or all of them."""
 
 
 @dataclass(eq=False)

@@ -469,7 +469,7 @@ def _message(module: Module, item: LossInput, start: Position, end: Position) ->
             "let the call return the features, stop them, then run the trained parts"
         )
     if item.trained:
-        untrained += ", yet the weights were listed with get_parameters()"
+        untrained += ", yet its parameters are among the weights of the step"
     returns = "" if call.startswith(item.feature.network) else f"`{call}` returns its output; "
     return (
         f"{untrained} and its input here depends on no trained parameter; {returns}"
