@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
+from codemods.base import Manual
 from mslint.findings import Edit
 from mslint.semantics.cells import CellClass, all_classes, class_of, is_self, method_of, self_name
 from mslint.semantics.gradients import (
@@ -22,15 +23,11 @@ from mslint.semantics.gradients import (
 from mslint.semantics.module import Module, find
 from mslint.semantics.sensitivity import operator_called
 
-_GRADIENTS = ("mindspore.grad", "mindspore.value_and_grad", "mindspore.ops.grad", "mindspore.ops.value_and_grad")
+_GRADIENTS = ("mindspore.grad", "mindspore.value_and_grad")
 # Operators and methods that start or read the overflow status of an Ascend device: what runs between clearing and reading
 # it is what is checked, so the forward pass must not be moved across them.
 _STATUS = ("NPUAllocFloatStatus", "NPUClearFloatStatus", "NPUClearFloatStatusV2", "NPUGetFloatStatus")
 _STATUS_METHODS = ("start_overflow_check",)
-
-
-class Manual(Exception):
-    """The rewrite is left to a person; the text says why and what to do."""
 
 
 @dataclass

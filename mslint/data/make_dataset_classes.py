@@ -11,20 +11,17 @@ from importlib import import_module
 from pathlib import Path
 
 
-def main() -> None:
-    """Read the installed MindSpore and write the table beside this script."""
+def table() -> dict[str, object]:
+    """Read the table off the installed MindSpore."""
     datasets = import_module("mindspore.dataset")
-    table = {
-        "mindspore": import_module("mindspore").__version__,
-        "classes": {
-            name: list(inspect.signature(value).parameters)
-            for name, value in sorted(vars(datasets).items())
-            if name.endswith("Dataset") and inspect.isclass(value)
-        },
+    classes = {
+        name: list(inspect.signature(value).parameters)
+        for name, value in sorted(vars(datasets).items())
+        if name.endswith("Dataset") and inspect.isclass(value)
     }
-    text = json.dumps(table, indent=1)
-    Path(__file__).with_name("dataset_classes.json").write_text(f"{text}\n", encoding="utf-8")
+    return {"mindspore": import_module("mindspore").__version__, "classes": classes}
 
 
 if __name__ == "__main__":
-    main()
+    text = json.dumps(table(), indent=1)
+    Path(__file__).with_name("dataset_classes.json").write_text(f"{text}\n", encoding="utf-8")

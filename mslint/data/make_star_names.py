@@ -32,15 +32,12 @@ def names(module: str) -> list[str]:
     return sorted(found.get("__all__") or (name for name in found if not name.startswith("_")))
 
 
-def main() -> None:
-    """Read the installed MindSpore and write the table beside this script."""
-    table = {
-        "mindspore": import_module("mindspore").__version__,
-        "names": {module: names(module) for module in MODULES},
-    }
-    text = json.dumps(table, indent=0)
-    Path(__file__).with_name("star_names.json").write_text(f"{text}\n", encoding="utf-8")
+def table() -> dict[str, object]:
+    """Read the table off the installed MindSpore."""
+    version = import_module("mindspore").__version__
+    return {"mindspore": version, "names": {module: names(module) for module in MODULES}}
 
 
 if __name__ == "__main__":
-    main()
+    text = json.dumps(table(), indent=0)
+    Path(__file__).with_name("star_names.json").write_text(f"{text}\n", encoding="utf-8")

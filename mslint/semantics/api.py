@@ -6,10 +6,13 @@ import json
 from functools import cache
 from pathlib import Path
 
-_STAR_NAMES = Path(__file__).parents[1] / "data" / "star_names.json"
+_DATA = Path(__file__).parents[1] / "data"
+_PUBLIC_NAMES = _DATA / "api_names.json"
+_STAR_NAMES = _DATA / "star_names.json"
 
 # MindSpore re-exports its public names from the modules that define them: ``mindspore.ops.composite.GradOperation`` and
-# ``mindspore.ops.GradOperation`` are one object (checked on 2.10.0 by ``is``). The first prefix that fits decides.
+# ``mindspore.ops.GradOperation`` are one object. The first prefix that fits decides; what it gets wrong for 2.10.0 is in
+# the table of public names, which data/make_api_names.py reads off MindSpore itself.
 _HOMES = (
     ("mindspore.ops.", "mindspore.ops."),
     ("mindspore.nn.probability.", None),
@@ -24,7 +27,12 @@ _HOMES = (
 
 
 def canonical(name: str) -> str:
-    """Return the public home of the dotted ``name``; names outside MindSpore come back as they are."""
+    """Return the public name of what the dotted ``name`` means; names outside MindSpore come back as they are."""
+    return _public_names().get(name) or by_prefix(name)
+
+
+def by_prefix(name: str) -> str:
+    """Return what ``name`` most likely means where MindSpore, of another version than the table's, does not know it."""
     if not name.startswith("mindspore."):
         return name
     for prefix, home in _HOMES:
@@ -36,6 +44,12 @@ def canonical(name: str) -> str:
 def star_names(module: str) -> frozenset[str]:
     """Return what ``from module import *`` binds, for a module of MindSpore; nothing for one that is not in the table."""
     return _star_names().get(module, frozenset())
+
+
+@cache
+def _public_names() -> dict[str, str]:
+    names: dict[str, str] = json.loads(_PUBLIC_NAMES.read_text(encoding="utf-8"))["names"]
+    return names
 
 
 @cache
