@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from mslint.semantics.module import Module
 
 
+class Manual(Exception):
+    """The rewrite is left to a person; the text says why and what to do."""
+
+
 class Codemod:
     """A rewrite of what one or several rules find.
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import libcst as cst
 
-from codemods.base import Codemod
+from codemods.base import Codemod, Manual
 from codemods.gradient_home import Home, find_home
-from codemods.gradient_site import Manual, Site, read_sites
+from codemods.gradient_site import Site, read_sites
 from codemods.imports import drop_unreferenced, reach
 from codemods.one_forward import NotOneForward, OneForward, one_forward, unread
 from codemods.statements import (

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import libcst as cst
 
-from codemods.statements import in_lines, indentation
+from codemods.statements import in_lines, indentation, insert_after
 from mslint.findings import Edit
 from mslint.program.project import Program
-from mslint.semantics.module import Binding, Module
+from mslint.semantics.module import Binding, Module, dotted
+
+_LONGEST_IMPORT = 120
+# The old home of the operators' functions; ``mindspore.ops.operations`` has the primitives only.
+_FUNCTIONAL = "mindspore.ops.functional"
 
 
 @dataclass(frozen=True)
@@ -20,6 +24,14 @@ class Reached:
     """How a file writes an API, and the edits of its imports that make it so."""
 
     expression: str
+    edits: tuple[Edit, ...] = ()
+
+
+@dataclass(frozen=True)
+class Reaches:
+    """How a file writes several APIs of one package, and the edits of its imports that make it so."""
+
+    expressions: dict[str, str]
     edits: tuple[Edit, ...] = ()
 
 
@@ -45,6 +57,105 @@ def reach(module: Module, api: str, node: cst.CSTNode) -> Reached:
     alias = "ms" if not _taken(module, "ms") else "mindspore"
     line = "import mindspore as ms" if alias == "ms" else "import mindspore"
     return Reached(f"{alias}.{name}", (_new_line(module, line),))
+
+
+def reach_from(module: Module, package: str, names: Sequence[str], node: cst.CSTNode, alias: str) -> Reaches:
+    """Return how ``names`` of a package of MindSpore, such as ``mindspore.communication``, are written at ``node``.
+
+    A name that already stands for one is used, then the package if the file imports it; else the statement that imports
+    from the package is extended, and a file with none gets a new one. Where one of the names means something else in the
+    file, the package is imported as ``alias``.
+    """
+    written = {name: _written(module, f"{package}.{name}", node) for name in names}
+    missing = [name for name, expression in written.items() if expression is None]
+    known = {name: expression for name, expression in written.items() if expression is not None}
+    if not missing:
+        return Reaches(known)
+    if not any(_means_otherwise(module, name, f"{package}.{name}") for name in missing):
+        return Reaches({**known, **{name: name for name in missing}}, (_import_from(module, package, missing),))
+    while _taken(module, alias):
+        alias = f"mindspore_{alias}"
+    line = f"import {package} as {alias}"
+    return Reaches(
+        {**known, **{name: f"{alias}.{name}" for name in missing}}, (_line_among_kin(module, package, line),)
+    )
+
+
+def reach_operator(module: Module, name: str, node: cst.CSTNode) -> Reached:
+    """Return how the function ``name`` of ``mindspore.ops`` is written at ``node``.
+
+    The name itself if the file imports it, else the package as the file calls it (``ops``, ``P``, ``F``, ``ms.ops``); a file
+    that has none of these gets the import of ``ops``.
+    """
+    known = _top_level_imports(module)
+    for package, suffix in ((f"mindspore.ops.{name}", ""), ("mindspore.ops", f".{name}"), (_FUNCTIONAL, f".{name}")):
+        for local, binding in known.items():
+            if binding.target == package and _means(module, local, binding, node):
+                return Reached(local + suffix)
+    found = reach_from(module, "mindspore", ["ops"], node, "ops")
+    return Reached(f"{found.expressions['ops']}.{name}", found.edits)
+
+
+def _written(module: Module, api: str, node: cst.CSTNode) -> str | None:
+    path = module.source.path.absolute()
+    package, _, name = api.rpartition(".")
+    for local, binding in _top_level_imports(module).items():
+        assert binding.target is not None
+        meant = module.program.canonical(path, binding.target)
+        if (meant == api or _is_package(meant, package)) and _means(module, local, binding, node):
+            return local if meant == api else f"{local}.{name}"
+    return None
+
+
+def _is_package(name: str, package: str) -> bool:
+    """Tell whether ``name`` is the package, or its module that has all of it."""
+    return name in (package, f"{package}.management")
+
+
+def _means_otherwise(module: Module, name: str, api: str) -> bool:
+    path = module.source.path.absolute()
+    return any(
+        binding.target is None or module.program.canonical(path, binding.target) != api
+        for names in module.bindings.values()
+        for binding in names.get(name, ())
+    )
+
+
+def _import_from(module: Module, package: str, names: Sequence[str]) -> Edit:
+    """Return the edit that imports ``names``, in alphabetical order if those that are there are."""
+    for statement in _from_imports(module):
+        base = dotted(statement.module) if statement.module is not None and not statement.relative else None
+        if base is None or isinstance(statement.names, cst.ImportStar):
+            continue
+        if not _is_package(base, package):
+            continue
+        first, last = statement.names[0], statement.names[-1]
+        there = [alias.evaluated_name for alias in statement.names]
+        row = module.lines[module.end(last).row - 1]
+        if len(row) + len(", ".join(["", *names])) > _LONGEST_IMPORT:
+            break
+        if there == sorted(there) and max(names) < there[0]:
+            place = module.start(first)
+            return Edit(place, place, "".join(f"{name}, " for name in names))
+        place = module.end(last.asname.name if last.asname else last.name)
+        return Edit(place, place, "".join(f", {name}" for name in names))
+    return _line_among_kin(module, package, f"from {package} import {', '.join(names)}")
+
+
+def _line_among_kin(module: Module, package: str, text: str) -> Edit:
+    """Put an import line behind the imports of MindSpore's packages that come before it in the alphabet."""
+    lines = [line for line in module.tree.body if isinstance(line, cst.SimpleStatementLine)]
+    kin = [line for line in lines if _imported_package(line).partition(".")[0] == "mindspore"]
+    before = [line for line in kin if _imported_package(line) < package] or kin
+    return insert_after(module, before[-1], in_lines(module, [text])) if before else _new_line(module, text)
+
+
+def _imported_package(line: cst.SimpleStatementLine) -> str:
+    """Return the package that a line with one import takes names from; nothing if it is none."""
+    statement = line.body[0]
+    if isinstance(statement, cst.ImportFrom):
+        return (dotted(statement.module) or "") if statement.module and not statement.relative else ""
+    return (dotted(statement.names[0].name) or "") if isinstance(statement, cst.Import) else ""
 
 
 def _top_level_imports(module: Module) -> dict[str, Binding]:

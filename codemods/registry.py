@@ -31,7 +31,10 @@ class BuiltIn:
 
 AnyCodemod = BuiltIn | type[Codemod]
 
-BUILT_IN = (BuiltIn("functional-grad", "codemods.functional_grad:FunctionalGrad", ("MS101",)),)
+BUILT_IN = (
+    BuiltIn("functional-grad", "codemods.functional_grad:FunctionalGrad", ("MS101",)),
+    BuiltIn("stable-loss", "codemods.stable_loss:StableLoss", ("MS201", "MS202")),
+)
 
 
 @cache

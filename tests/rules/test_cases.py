@@ -71,7 +71,8 @@ def test_each_fix_alone_is_python_and_takes_its_finding_away(rule: AnyRule, text
         after = apply_edits(text, finding.fix.edits)
         ast.parse(after)
         assert after != text
-        assert len(proposed(rule, written(tmp_path, after))) == len(found) - 1
+        # Others may go with it: data sets that are zipped are sharded together.
+        assert len(proposed(rule, written(tmp_path, after))) < len(found)
 
 
 @pytest.mark.parametrize(("rule", "text"), cases("INVALID"))
@@ -81,6 +82,7 @@ def test_all_fixes_together_settle_and_leave_no_finding_that_they_could_fix(
     source = written(tmp_path, text)
     once = rewrite_source(source, Program([source.path]), all_codemods(), unsafe=True, rules=[rule])
     assert not once.failures
-    assert all(finding.fix is None or finding.fix.applicability is Applicability.MANUAL for finding in once.left)
+    left = {finding.fix.applicability for finding in once.left if finding.fix is not None}
+    assert left <= {Applicability.MANUAL, Applicability.DISPLAY}
     again = written(tmp_path, once.text)
     assert rewrite_source(again, Program([again.path]), all_codemods(), unsafe=True, rules=[rule]).text == once.text

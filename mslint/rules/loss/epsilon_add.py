@@ -26,6 +26,15 @@ from mslint.semantics.probability import (
     probability,
     summed_exponentials,
 )
+from mslint.semantics.unstable import (
+    GuardedLogarithm,
+    LostEpsilon,
+    NormalisedByHand,
+    ReturnedProbability,
+    ShiftedLogits,
+    SoftmaxByHand,
+    Unstable,
+)
 
 _NUMBERS = "the point is numbers, not speed"
 _STABLE = {
@@ -47,6 +56,7 @@ class _Conclusion:
 
     place: Expression
     message: str
+    subject: Unstable
     severity: Severity = Severity.WARNING
     rests_on: tuple[tuple[Expression, str], ...] = ()
 
@@ -96,9 +106,10 @@ class EpsilonAdd(Rule):
             loss = -(ops.log_softmax(logits, -1) * labels).sum(-1).mean()
 
     Fix safety
-        No codemod yet. Dropping an epsilon that float32 cannot see changes nothing; the stable forms change the loss of
-        samples that the epsilon capped, which is the point. An L2 normalisation by ``sqrt(max(sum, e))`` is not the same
-        number as one by ``sqrt(sum) + e`` for tiny norms.
+        Codemod ``stable-loss``. Safe: an epsilon before a softmax or cross entropy, or one that float32 cannot see beside a
+        constant, is dropped. Unsafe: the stable forms change the loss and gradient of samples that the epsilon capped, which
+        is the point. Display only: an L2 normalisation by ``sqrt(max(sum, e))`` is not the same number as one by
+        ``sqrt(sum) + e`` for tiny norms. Left to a person where the logits are out of reach.
 
     References
         https://www.mindspore.cn/docs/en/master/api_python/ops/mindspore.ops.log_softmax.html,
@@ -110,6 +121,7 @@ class EpsilonAdd(Rule):
     name = "epsilon-add"
     severity = Severity.WARNING
     summary = "an epsilon is added where a stable form exists, or where it has no effect"
+    codemod = "stable-loss"
     # A small number is written in the file, or named there.
     triggers = (b"eps", b"EPS", b"Eps", b"0.00", b"** -", b"**-", *(b"e-%d" % digit for digit in range(10)))
     INVALID = (
@@ -447,6 +459,7 @@ class EpsilonAdd(Rule):
                 module.start(place.node),
                 module.end(place.node),
                 related=tuple(_related(conclusion)),
+                subject=conclusion.subject,
             )
 
 
@@ -483,6 +496,7 @@ def _additions(expression: Expression, depth: int) -> Iterator[Added]:
 
 def _guarded(added: Added, logarithm: Expression) -> Iterator[_Conclusion]:
     """Judge an epsilon that guards a logarithm."""
+    subject = GuardedLogarithm(added, logarithm)
     severity = Severity.WARNING if added.amount is not None else Severity.INFO
     where = (
         f"row {logarithm.row}" if logarithm.module is added.expression.module else f"{logarithm.file}:{logarithm.row}"
@@ -494,11 +508,11 @@ def _guarded(added: Added, logarithm: Expression) -> Iterator[_Conclusion]:
             f"at a probability of 1 it is infinite and its gradient NaN; use the logit that the probability `{ratio.code}` "
             f"came from, or a cross entropy of the probability; {_NUMBERS}"
         )
-        yield _Conclusion(added.expression, message, severity)
+        yield _Conclusion(added.expression, message, subject, severity)
         return
     produced = probability(added.value)
     if produced is not None:
-        yield _of_probability(added, produced, where, severity)
+        yield _of_probability(subject, produced, where, severity)
         return
     summed = summed_exponentials(added.value)
     if summed is not None:
@@ -510,7 +524,7 @@ def _guarded(added: Added, logarithm: Expression) -> Iterator[_Conclusion]:
             f"sums smaller than itself; ops.logsumexp of the logits needs none (-1e9 in the place of a masked logit); "
             f"{_NUMBERS}"
         )
-        yield _Conclusion(added.expression, message, severity, ((summed, "the exponentials are summed here"),))
+        yield _Conclusion(added.expression, message, subject, severity, ((summed, "the exponentials are summed here"),))
         return
     power = next((value for value in values(added.value) if read(value).operation == "exp"), None)
     if power is not None:
@@ -518,7 +532,7 @@ def _guarded(added: Added, logarithm: Expression) -> Iterator[_Conclusion]:
             f"the logarithm in {where} is taken of the exponential `{power.code}` plus {added.written}: that is its argument "
             f"`{read(power).first.code}` itself, without the epsilon and without an overflow from 89 on; {_NUMBERS}"
         )
-        yield _Conclusion(added.expression, message, severity, ((power, "the exponential is taken here"),))
+        yield _Conclusion(added.expression, message, subject, severity, ((power, "the exponential is taken here"),))
         return
     if _is_entropy(added, logarithm):
         message = (
@@ -526,7 +540,8 @@ def _guarded(added: Added, logarithm: Expression) -> Iterator[_Conclusion]:
             f"come from a softmax, softmax times ops.log_softmax of the logits needs no epsilon and loses no gradient; "
             f"{_NUMBERS}"
         )
-        yield _Conclusion(added.expression, message, Severity.INFO, ((logarithm, "the logarithm is taken here"),))
+        rests_on = ((logarithm, "the logarithm is taken here"),)
+        yield _Conclusion(added.expression, message, subject, Severity.INFO, rests_on)
         return
     partner = _complement(added, logarithm)
     if partner is not None:
@@ -536,7 +551,8 @@ def _guarded(added: Added, logarithm: Expression) -> Iterator[_Conclusion]:
             f"takes the gradient of the worst samples away; use {_STABLE['sigmoid']}, or ops.binary_cross_entropy if there "
             f"are none; {_NUMBERS}"
         )
-        yield _Conclusion(added.expression, message, Severity.INFO, ((partner.expression, "the other half is here"),))
+        rests_on = ((partner.expression, "the other half is here"),)
+        yield _Conclusion(added.expression, message, subject, Severity.INFO, rests_on)
 
 
 def _is_entropy(added: Added, logarithm: Expression) -> bool:
@@ -579,7 +595,8 @@ def _is_complement(one: Expression, other: Expression) -> bool:
     )
 
 
-def _of_probability(added: Added, produced: Produced, where: str, severity: Severity) -> _Conclusion:
+def _of_probability(subject: GuardedLogarithm, produced: Produced, where: str, severity: Severity) -> _Conclusion:
+    added = subject.added
     kind = produced.kind.removeprefix("1 - ")
     message = (
         f"the logarithm in {where} is taken of `{added.value.code}`, {_article(produced.kind)}{_seen(added, produced)}, plus "
@@ -588,7 +605,7 @@ def _of_probability(added: Added, produced: Produced, where: str, severity: Seve
     )
     if kind == "x / sum(x)":
         severity = Severity.INFO
-    return _Conclusion(added.expression, message, severity, ((produced.by, f"{_article(kind)} is made here"),))
+    return _Conclusion(added.expression, message, subject, severity, ((produced.by, f"{_article(kind)} is made here"),))
 
 
 def _article(kind: str) -> str:
@@ -623,7 +640,8 @@ def _shift(formula: Formula) -> Iterator[_Conclusion]:
                 f"{added.written} is added to `{added.value.code}` before the {named} in row {formula.expression.row}, which "
                 f"does not change when all logits move by the same amount: it protects nothing; drop it; {_NUMBERS}"
             )
-            yield _Conclusion(added.expression, message, rests_on=((formula.expression, "the logits go in here"),))
+            rests_on = ((formula.expression, "the logits go in here"),)
+            yield _Conclusion(added.expression, message, ShiftedLogits(added, formula), rests_on=rests_on)
 
 
 def _lost_bound(formula: Formula) -> Iterator[_Conclusion]:
@@ -631,9 +649,8 @@ def _lost_bound(formula: Formula) -> Iterator[_Conclusion]:
         for value in values(operand, calls=0):
             lost = lost_in_float32(value)
             if lost is not None:
-                yield _Conclusion(
-                    value, _lost(value, *lost) + ", and the bound lets the edge through that it is to keep out"
-                )
+                message = _lost(value, *lost) + ", and the bound lets the edge through that it is to keep out"
+                yield _Conclusion(value, message, LostEpsilon(value, lost[0]))
                 return
 
 
@@ -641,7 +658,7 @@ def _lost_term(formula: Formula) -> Iterator[_Conclusion]:
     for operand in formula.operands:
         lost = lost_in_float32(operand) if not numbers(formula.expression) else None
         if lost is not None:
-            yield _Conclusion(operand, _lost(operand, *lost))
+            yield _Conclusion(operand, _lost(operand, *lost), LostEpsilon(operand, lost[0]))
 
 
 def _lost(expression: Expression, constant: float, epsilon: float) -> str:
@@ -669,21 +686,22 @@ def _quotient(formula: Formula) -> Iterator[_Conclusion]:
                 f"{formula.expression.row} is a softmax made by hand{overflow}; use ops.softmax, or subtract ops.logsumexp "
                 f"from the logits; {_NUMBERS}"
             )
-            yield _Conclusion(added.expression, message, rests_on=((summed, "the exponentials are summed here"),))
+            rests_on = ((summed, "the exponentials are summed here"),)
+            yield _Conclusion(added.expression, message, SoftmaxByHand(added, formula), rests_on=rests_on)
 
 
 def _of_normalisation(formula: Formula, found: Normalised) -> _Conclusion:
-    value, added = found.value, found.added
+    value, added, subject = found.value, found.added, NormalisedByHand(found, formula)
     what = f"`{value.code}` is divided by its own {found.kind} in row {formula.expression.row}"
     if found.protected:
         message = f"{what} by hand, guarded by {added.written}: {_FUSED[found.kind]} says the same in one operator"
-        return _Conclusion(added.expression, f"{message}; {_NUMBERS}", Severity.INFO)
+        return _Conclusion(added.expression, f"{message}; {_NUMBERS}", subject, Severity.INFO)
     message = (
         f"{what} with {added.written} beside the root instead of under it: the value is protected, but the gradient of "
         f"the root at 0 is infinite, so a row whose {found.kind} is 0 can turn all gradients into NaN; use "
         f"{_FUSED[found.kind]}; {_NUMBERS}"
     )
-    return _Conclusion(added.expression, message)
+    return _Conclusion(added.expression, message, subject)
 
 
 def _returned(module: Module, construct: cst.FunctionDef) -> Iterator[_Conclusion]:
@@ -701,7 +719,7 @@ def _returned(module: Module, construct: cst.FunctionDef) -> Iterator[_Conclusio
                     f"{_STABLE[produced.kind.removeprefix('1 - ')]} there; {_NUMBERS}"
                 )
                 rests_on = ((produced.by, f"{_article(produced.kind)} is made here"),)
-                yield _Conclusion(added.expression, message, Severity.INFO, rests_on)
+                yield _Conclusion(added.expression, message, ReturnedProbability(added), Severity.INFO, rests_on)
 
 
 def _logarithm_elsewhere(module: Module) -> str | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import libcst as cst
 
 from mslint.findings import Finding, Related, Severity
 from mslint.rules.base import Rule
+from mslint.semantics import unstable
 from mslint.semantics.epsilon import added_epsilon, vanishes_in_half
 from mslint.semantics.flow import owner_of
 from mslint.semantics.formula import Expression, Formula, numbers, read, values
@@ -49,7 +51,8 @@ class HalfEpsilon(Rule):
             return weights / (weights.sum(-1, keepdims=True) + 1e-8)
 
     Fix safety
-        No codemod yet: whether to compute in float32 or to take a larger epsilon changes numbers either way.
+        Unsafe (codemod ``stable-loss``): an epsilon written at its place becomes 1e-7, which float16 has; one that is set
+        elsewhere may serve float32 values too and is left alone. Computing in float32 is better and changes numbers as well.
 
     References
         https://www.mindspore.cn/tutorials/en/master/beginner/mixed_precision.html
@@ -59,6 +62,7 @@ class HalfEpsilon(Rule):
     name = "half-epsilon"
     severity = Severity.WARNING
     summary = "an epsilon too small for float16 guards a float16 value: it is 0 there"
+    codemod = "stable-loss"
     triggers = (b"e-0", b"e-1", b"e-8", b"e-9", b"eps", b"EPS", b"Eps", b"0.0000000", b"** -", b"**-")
     INVALID = (
         # A cast, a lower bound, a type in an attribute.
@@ -177,33 +181,50 @@ class HalfEpsilon(Rule):
     def check(self, module: Module) -> Iterator[Finding]:
         for node in walk(module.tree):
             if isinstance(node, (cst.BinaryOperation, cst.AugAssign, cst.Call)):
-                for value, written, amount, role in _guarded(read(Expression(module, node))):
-                    made = half(value)
+                for guard in _guarded(read(Expression(module, node))):
+                    made = half(guard.value)
                     if made is not None and not _in_optimizer(module, node):
-                        yield self._finding(module, node, value, f"{written} {role}", amount, made)
+                        yield self._finding(module, node, guard, made)
 
-    def _finding(
-        self, module: Module, node: cst.CSTNode, value: Expression, guard: str, amount: float, made: HalfBy
-    ) -> Finding:
+    def _finding(self, module: Module, node: cst.CSTNode, guard: _Guard, made: HalfBy) -> Finding:
         message = (
-            f"{guard} `{value.code}`, which is float16 ({made.reason}): {amount:g} is 0 in float16, whose smallest number is "
-            "6e-8, so nothing keeps the value away from 0; compute this in float32, or take 1e-7 or more; the point is "
-            "numbers (inf, NaN), not speed"
+            f"{guard.written} {guard.role} `{guard.value.code}`, which is float16 ({made.reason}): {guard.amount:g} is 0 in "
+            "float16, whose smallest number is 6e-8, so nothing keeps the value away from 0; compute this in float32, or "
+            "take 1e-7 or more; the point is numbers (inf, NaN), not speed"
         )
         by = made.by
         related = Related(by.module.source.filename, by.module.start(by.node), by.module.end(by.node), made.reason)
         start, end = module.start(node), module.end(node)
         return Finding(
-            self.code, self.name, self.severity, message, module.source.filename, start, end, related=(related,)
+            self.code,
+            self.name,
+            self.severity,
+            message,
+            module.source.filename,
+            start,
+            end,
+            related=(related,),
+            subject=unstable.HalfEpsilon(guard.epsilon),
         )
 
 
-def _guarded(formula: Formula) -> Iterator[tuple[Expression, str, float, str]]:
+@dataclass(frozen=True)
+class _Guard:
+    """``epsilon`` keeps ``value`` away from zero."""
+
+    value: Expression
+    epsilon: Expression
+    written: str
+    amount: float
+    role: str
+
+
+def _guarded(formula: Formula) -> Iterator[_Guard]:
     """Yield the value that ``formula`` keeps away from zero by an epsilon that float16 has not, and that epsilon."""
     added = added_epsilon(formula)
     if added is not None and added.amount is not None and vanishes_in_half(added.amount):
         if not _is_wide_tensor(added.epsilon):
-            yield added.value, added.written, added.amount, "is added to"
+            yield _Guard(added.value, added.epsilon, added.written, added.amount, "is added to")
     elif formula.operation == "clip":
         for bound in formula.operands[1:2]:
             found = numbers(bound)
@@ -212,7 +233,7 @@ def _guarded(formula: Formula) -> Iterator[tuple[Expression, str, float, str]]:
                 and all(number > 0 and vanishes_in_half(number) for number in found)
                 and not _is_wide_tensor(bound)
             ):
-                yield formula.first, f"`{bound.code}`", min(found), "is the lower bound of"
+                yield _Guard(formula.first, bound, f"`{bound.code}`", min(found), "is the lower bound of")
 
 
 def _is_wide_tensor(epsilon: Expression) -> bool:

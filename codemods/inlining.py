@@ -1,0 +1,312 @@
+"""Expressions written where they are used instead of where they were computed, with the same value there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+
+import libcst as cst
+
+from codemods.base import Manual
+from codemods.statements import in_lines, indentation, inner_comments, line_limit
+from mslint.findings import Edit, Position
+from mslint.semantics.cells import is_self, method_of, self_name
+from mslint.semantics.gradients import statement_of
+from mslint.semantics.module import Binding, Module, find, walk
+from mslint.semantics.reaching import reaching
+
+
+class Strength(IntEnum):
+    """How tightly an expression holds together; what is weaker than its surroundings needs brackets."""
+
+    SUM = 0
+    PRODUCT = 1
+    SIGNED = 2
+    ATOM = 3
+
+
+@dataclass(frozen=True)
+class Written:
+    """The text of an expression in three parts, so that a long one can be broken at the commas between its arguments."""
+
+    head: str
+    arguments: tuple[str, ...] = ()
+    tail: str = ""
+    strength: Strength = Strength.ATOM
+
+    @property
+    def code(self) -> str:
+        """The text in one line."""
+        return f"{self.head}{', '.join(self.arguments)}{self.tail}"
+
+    def in_brackets(self) -> Written:
+        """Return the expression in brackets."""
+        return Written(f"({self.head}", self.arguments, f"{self.tail})")
+
+    def at_least(self, strength: Strength) -> Written:
+        """Return the expression, in brackets if it is weaker than ``strength``."""
+        return self if self.strength >= strength else self.in_brackets()
+
+    def negated(self) -> Written:
+        """Return minus the expression."""
+        if self.strength is Strength.SIGNED and self.head.startswith("-"):
+            return Written(self.head[1:], self.arguments, self.tail)
+        inner = self.at_least(Strength.PRODUCT)
+        return Written(f"-{inner.head}", inner.arguments, inner.tail, min(inner.strength, Strength.SIGNED))
+
+
+def strength_of(node: cst.CSTNode) -> Strength:
+    """Return how tightly ``node`` holds together as it is written."""
+    if getattr(node, "lpar", ()) or isinstance(
+        node, (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.BaseNumber, cst.List, cst.SimpleString)
+    ):
+        return Strength.ATOM
+    if isinstance(node, cst.UnaryOperation) and not isinstance(node.operator, cst.Not):
+        return Strength.SIGNED
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, (cst.Multiply, cst.Divide)):
+        return Strength.PRODUCT
+    return Strength.SUM
+
+
+def spliced(module: Module, node: cst.CSTNode, replacements: Mapping[cst.CSTNode, str]) -> str:
+    """Return the text of ``node`` in one line, with ``replacements`` in the place of parts of it."""
+    if inner_comments(module, node):
+        raise Manual(f"the expression in row {module.start(node).row} has comments inside; move them out first")
+    start, pieces = module.start(node), list[str]()
+    for part in sorted(replacements, key=module.start):
+        pieces += [module.text(start, module.start(part)), replacements[part]]
+        start = module.end(part)
+    text = "".join([*pieces, module.text(start, module.end(node))])
+    brackets = "(" * len(getattr(node, "lpar", ())), ")" * len(getattr(node, "rpar", ()))
+    return _joined(f"{brackets[0]}{text}{brackets[1]}")
+
+
+def _joined(text: str) -> str:
+    if '"""' in text or "'''" in text:
+        raise Manual("the expression holds a string of several lines; take it out first")
+    joined = ""
+    for line in text.split("\n"):
+        piece = line.strip().rstrip("\\").rstrip()
+        tight = not joined or joined.endswith(("(", "[", "{")) or piece.startswith((")", "]", "}"))
+        joined = joined.rstrip(",") if piece.startswith(")") else joined
+        joined += piece if tight else f" {piece}"
+    return joined
+
+
+def sole_binding(module: Module, name: cst.Name, remedy: str) -> Binding:
+    """Return the only assignment that may have given the local variable ``name`` its value; else it is left to a person."""
+    found = reaching(module, name)
+    if len(found) != 1 or module.scope(found[0].node) is not module.scope(name):
+        rows = ", ".join(str(module.start(binding.node).row) for binding in reversed(found))
+        raise Manual(f"`{name.value}` may have several values (rows {rows}); {remedy}" if rows else remedy)
+    return found[0]
+
+
+def check_unchanged(module: Module, node: cst.CSTNode, place: cst.CSTNode, ignored: Iterable[str] = ()) -> None:
+    """Refuse to read ``node`` at ``place``, further down in its function, if its value may be another one there."""
+    if module.scope(node) is not module.scope(place):
+        raise Manual(f"what is computed in row {module.start(node).row} is not within reach where it is needed")
+    order = {item: index for index, item in enumerate(walk(module.scope(place)))}
+    above, around = set(module.ancestors(node)), set(module.ancestors(place))
+    loops = [item for item in around - above if isinstance(item, (cst.For, cst.While)) and item in order]
+    for name in sorted(set(_variables(module, node)) - set(ignored)):
+        for store in _stores(module, module.scope(place), name):
+            after = store in above or order[node] < order[store]
+            between = after and order[store] < order[place] and store not in around
+            if between or any(loop in set(module.ancestors(store)) for loop in loops):
+                row = module.start(store).row
+                raise Manual(
+                    f"`{name}` changes in row {row}, between where it is used and where it would be; rename one"
+                )
+
+
+def _variables(module: Module, node: cst.CSTNode) -> Iterator[str]:
+    for name in find(node, cst.Name):
+        parent = module.parents[name]
+        if isinstance(parent, cst.Attribute) and parent.attr is name:
+            if isinstance(parent.value, cst.Name):
+                yield f"{parent.value.value}.{name.value}"
+        elif not (isinstance(parent, cst.Arg) and parent.keyword is name):
+            yield name.value
+
+
+def _stores(module: Module, scope: cst.CSTNode, name: str) -> Iterator[cst.CSTNode]:
+    """Yield the statements of ``scope`` that give the variable or attribute ``name`` another value, whole or in part."""
+    for item in walk(scope):
+        targets: list[cst.BaseExpression]
+        if isinstance(item, cst.Assign):
+            targets = [target.target for target in item.targets]
+        elif isinstance(item, (cst.AugAssign, cst.AnnAssign, cst.For, cst.NamedExpr)):
+            targets = [item.target]
+        else:
+            continue
+        if any(_root(module, part) == name for target in targets for part in _parts(target)):
+            yield item
+
+
+def _parts(target: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    if isinstance(target, (cst.Tuple, cst.List)):
+        for element in target.elements:
+            yield from _parts(element.value)
+    else:
+        yield target
+
+
+def _root(module: Module, target: cst.BaseExpression) -> str:
+    while isinstance(target, cst.Subscript):
+        target = target.value
+    method = method_of(module, target)
+    if isinstance(target, cst.Attribute) and method is not None and is_self(target, self_name(method)):
+        return f"{self_name(method)}.{target.attr.value}"
+    return target.value if isinstance(target, cst.Name) else ""
+
+
+def other_reads(module: Module, binding: Binding, known: cst.CSTNode) -> list[cst.Name]:
+    """Return the places, ``known`` apart, that read the value which ``binding`` gives to its variable."""
+    scope = module.scope(binding.node)
+    return [
+        name
+        for name in find(scope, cst.Name)
+        if name.value == binding.name
+        and name is not known
+        and not _is_no_read(module, name)
+        and any(found.node is binding.node for found in reaching(module, name))
+    ]
+
+
+def _is_no_read(module: Module, name: cst.Name) -> bool:
+    parent = module.parents[name]
+    if isinstance(parent, cst.Element):
+        holder = module.parents[module.parents[parent]]
+        return isinstance(holder, cst.AssignTarget)
+    return (
+        isinstance(parent, (cst.AssignTarget, cst.Param))
+        or (isinstance(parent, cst.Attribute) and parent.attr is name)
+        or (isinstance(parent, cst.Arg) and parent.keyword is name)
+        or (isinstance(parent, (cst.AnnAssign, cst.For, cst.CompFor)) and parent.target is name)
+    )
+
+
+def is_simple(node: cst.CSTNode) -> bool:
+    """Tell whether ``node`` may be computed twice without a thought: a name, an attribute, a number."""
+    if isinstance(node, cst.Attribute):
+        return is_simple(node.value)
+    return isinstance(node, (cst.Name, cst.BaseNumber))
+
+
+def named_above(module: Module, node: cst.BaseExpression, name: str) -> tuple[str, list[Edit]]:
+    """Return a new variable that holds ``node``, called ``name`` if that is free, and the edits that make it.
+
+    The assignment goes above the statement that computes ``node``, which reads the variable from then on.
+    """
+    name = free_name(module, node, name)
+    line = f"{name} = {spliced(module, node, {})}"
+    return name, [_above(module, node, [line]), Edit(module.start(node), module.end(node), name)]
+
+
+def free_name(module: Module, node: cst.CSTNode, name: str) -> str:
+    """Return ``name``, with underlines behind it if it means something where ``node`` stands."""
+    used = {item.value for item in find(module.scope(node), cst.Name)} | set(module.bindings[module.tree])
+    while name in used:
+        name += "_"
+    return name
+
+
+def _above(module: Module, node: cst.CSTNode, lines: list[str]) -> Edit:
+    """Return the edit that puts ``lines`` above the statement that ``node`` is part of."""
+    statement = statement_of(module, node)
+    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
+        raise Manual(f"give what is computed in row {module.start(node).row} a line of its own first")
+    indent, start = indentation(module, statement), module.start(statement)
+    text = in_lines(module, [indent + line for line in lines])
+    return Edit(start, start, text[len(indent) :] + indent)
+
+
+def put(module: Module, node: cst.BaseExpression, written: Written, name: str) -> list[Edit]:
+    """Return the edits that put ``written`` in the place of ``node``, with the brackets that it needs there and no others.
+
+    A minus before ``node`` and one at the start of ``written`` make plus. Comments inside ``node`` go above its statement.
+    What makes the line too long goes into a variable called ``name``.
+    """
+    if written.strength is Strength.SIGNED and not _brackets(node):
+        parent = module.parents[node]
+        if isinstance(parent, cst.UnaryOperation) and isinstance(parent.operator, cst.Minus):
+            return put(module, parent, written.negated(), name)
+        if isinstance(parent, cst.BinaryOperation) and parent.right is node:
+            other = {cst.Add: "-", cst.Subtract: "+"}.get(type(parent.operator))
+            if other is not None:
+                return [_other_sign(module, parent, other), *put(module, node, written.negated(), name)]
+        minus = _minus_of_product(module, node)
+        if minus is not None:
+            start = module.start(minus)
+            gone = Edit(start, Position(start.row, start.column + 1), "")
+            return [gone, *put(module, node, written.negated(), name)]
+    above = inner_comments(module, node)
+    start, end = _with_brackets(module, node)
+    written = written.at_least(_demanded(module.parents[node], node))
+    before = module.lines[start.row - 1][: start.column - 1]
+    after = module.lines[end.row - 1][end.column - 1 :]
+    content = written.code
+    is_shorter_apart = len(name) < len(content) and not isinstance(module.parents[node], (cst.Assign, cst.AnnAssign))
+    if len(before + content + after) > line_limit(module) and is_shorter_apart:
+        name = free_name(module, node, name)
+        above += [f"{name} = {content}"]
+        content = name
+    edits = [_above(module, node, above)] if above else []
+    return [*edits, Edit(start, end, content)]
+
+
+def _other_sign(module: Module, operation: cst.BinaryOperation, sign: str) -> Edit:
+    start = module.end(operation.left)
+    between = module.text(start, module.start(operation.right))
+    rows = between[: between.index("-" if sign == "+" else "+")].split("\n")
+    place = Position(start.row + len(rows) - 1, (start.column if len(rows) == 1 else 1) + len(rows[-1]))
+    return Edit(place, Position(place.row, place.column + 1), sign)
+
+
+def _minus_of_product(module: Module, node: cst.CSTNode) -> cst.UnaryOperation | None:
+    """Return the minus at the start of the product that ``node`` is a factor of."""
+    parent = module.parents[node]
+    if not isinstance(parent, cst.BinaryOperation) or not isinstance(parent.operator, cst.Multiply):
+        return None
+    first: cst.BaseExpression = parent
+    while isinstance(first, cst.BinaryOperation) and isinstance(first.operator, (cst.Multiply, cst.Divide)):
+        if first is not parent and _brackets(first):
+            return None
+        first = first.left
+    is_minus = isinstance(first, cst.UnaryOperation) and isinstance(first.operator, cst.Minus) and not first.lpar
+    return first if is_minus and isinstance(first, cst.UnaryOperation) else None
+
+
+def _brackets(node: cst.CSTNode) -> bool:
+    return bool(getattr(node, "lpar", ()))
+
+
+def _with_brackets(module: Module, node: cst.CSTNode) -> tuple[Position, Position]:
+    """Return where ``node`` starts and ends, its own brackets included where they stand directly at it."""
+    start, end = module.start(node), module.end(node)
+    for _ in getattr(node, "lpar", ()):
+        line, closing = module.lines[start.row - 1], module.lines[end.row - 1]
+        if line[start.column - 2 : start.column - 1] != "(" or closing[end.column - 1 : end.column] != ")":
+            break
+        start, end = Position(start.row, start.column - 1), Position(end.row, end.column + 1)
+    return start, end
+
+
+def _demanded(parent: cst.CSTNode, node: cst.CSTNode) -> Strength:
+    """Return how tightly what stands in the place of ``node`` must hold together."""
+    if isinstance(parent, (cst.Attribute, cst.Call)) or (isinstance(parent, cst.Subscript) and parent.value is node):
+        return Strength.ATOM
+    if isinstance(parent, cst.UnaryOperation):
+        return Strength.PRODUCT
+    if isinstance(parent, cst.BinaryOperation):
+        operator, is_right = parent.operator, parent.right is node
+        if isinstance(operator, cst.Add) or (isinstance(operator, cst.Subtract) and not is_right):
+            return Strength.SUM
+        if isinstance(operator, cst.Subtract) or (isinstance(operator, cst.Multiply) and not is_right):
+            return Strength.PRODUCT
+        if isinstance(operator, (cst.Multiply, cst.Divide)):
+            return Strength.PRODUCT if not is_right else Strength.SIGNED
+        return Strength.ATOM
+    return Strength.SUM
