@@ -7,11 +7,12 @@ import re
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mslint.console import internal_error
 from mslint.findings import Finding, Position, Severity
+from mslint.rules.evidence import evidence_of
 from mslint.rules.registry import AnyRule
 from mslint.source.suppression import unsuppressed
 from mslint.source.text import Source, lines_of, position_at
@@ -84,7 +85,10 @@ def _run(rules: Sequence[AnyRule], module: Module) -> Checked:
             findings += rule().check(module)
         except Exception as exception:
             failures.append(internal_error(f"rule {rule.code} ({rule.name})", source.filename, exception))
-    findings = unsuppressed(findings, source.text)
+    findings = [
+        replace(finding, evidence=finding.evidence or evidence_of(finding.code))
+        for finding in unsuppressed(findings, source.text)
+    ]
     findings.sort(key=lambda finding: (finding.start, finding.code))
     return Checked(source, tuple(findings), module, tuple(failures))
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
 
 from mslint.console import UsageError, nearest
 from mslint.rules.base import Rule
+from mslint.rules.evidence import evidence_of
 from mslint.rules.registry import all_rules, load
 
 
@@ -37,7 +39,29 @@ def _explained(rule: type[Rule]) -> str:
     known = f"rewritten by the codemod{'s' if len(names) > 1 else ''} {' and '.join(names)}"
     fixable = known if names else "no codemod rewrites it"
     head = f"{rule.code} {rule.name}\nseverity: {rule.severity.value}; {fixable}"
-    return f"{head}\n\n{inspect.getdoc(rule) or rule.summary}"
+    return f"{head}\n\n{inspect.getdoc(rule) or rule.summary}{_measured(rule)}"
+
+
+def _measured(rule: type[Rule]) -> str:
+    evidence = evidence_of(rule.code)
+    if evidence is None:
+        return ""
+    lines = [
+        "",
+        "",
+        "Measured",
+        f"    {evidence['command']}",
+        f"    (MindSpore {evidence['mindspore']}, CPU: {evidence['verdict']})",
+    ]
+    for mode in ("graph", "pynative"):
+        counts = evidence[mode]
+        assert isinstance(counts, Mapping)
+        changes = (
+            f"{name.replace('_', ' ')} {before:,}" + (f" -> {after:,}" if after != before else "")
+            for name, (before, after) in counts.items()
+        )
+        lines.append(f"    {mode}: {', '.join(changes)}")
+    return "\n".join(lines)
 
 
 def _rewritten_by(rule: type[Rule]) -> str:
