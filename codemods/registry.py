@@ -34,6 +34,7 @@ AnyCodemod = BuiltIn | type[Codemod]
 BUILT_IN = (
     BuiltIn("functional-grad", "codemods.functional_grad:FunctionalGrad", ("MS101",)),
     BuiltIn("stable-loss", "codemods.stable_loss:StableLoss", ("MS201", "MS202")),
+    BuiltIn("stop-gradient", "codemods.stop_gradient:StopGradient", ("MS102",)),
 )
 
 

@@ -54,8 +54,9 @@ class UnstoppedFrozenFeature(Rule):
             loss = self.distance(self.student(image), target)
 
     Fix safety
-        No codemod yet: write ``ops.stop_gradient`` around the call by hand. Loss and gradients stay the same to the bit,
-        because nothing that is trained lies behind the call.
+        Safe where nothing that is trained lies behind the call: loss and gradients stay the same to the bit. Unsafe where
+        the frozen network is among the weights (graph mode trains it until then) or where it is not seen what feeds or
+        differentiates the code. ``mslint codemod stop-gradient`` has the details.
 
     References
         https://www.mindspore.cn/docs/en/master/api_python/ops/mindspore.ops.stop_gradient.html
@@ -66,6 +67,7 @@ class UnstoppedFrozenFeature(Rule):
     severity = Severity.WARNING
     summary = "the output of a network that is not trained enters a loss without stop_gradient"
     triggers = (b"def construct", b"value_and_grad", b"GradOperation", b"grad(")
+    codemod = "stop-gradient"
     INVALID = (
         # A teacher frozen through a variable that holds its parameters.
         """
