@@ -48,11 +48,16 @@ def parallel_runs(program: Program, path: Path) -> Iterator[ParallelRun]:
     """Yield the starts that train in data parallel and may run code of ``path``, each computed when it is asked for."""
     for run in distribution(program).runs(path):
         # Where the ranks share a batch, what is drawn for it must be equal.
-        if run.modes & _OTHER_MODES or True in run.setting("full_batch"):
+        if run.modes & _OTHER_MODES or True in run.setting("full_batch") or _mode_out_of_sight(run):
             continue
         found = program.remember((parallel_runs, run), lambda run=run: _parallel_run(program, run))  # type: ignore[misc]
         if found is not None:
             yield found
+
+
+def _mode_out_of_sight(run: Run) -> bool:
+    """Tell whether the parallel mode comes from a mapping (``**settings``) that was not seen."""
+    return not run.modes and any(event.open for event in run.named("mindspore.set_auto_parallel_context"))
 
 
 def _parallel_run(program: Program, run: Run) -> ParallelRun | None:

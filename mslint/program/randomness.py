@@ -23,6 +23,8 @@ _NUMPY_DRAW = re.compile(
 )
 _PYTHON_DRAW = re.compile(r"^random\.(?!(seed|getstate|setstate)$)[a-z]+$")
 _ORDER = re.compile(r"\.(shuffle|permutation|permuted|choice|choices|sample)$")
+_SHUFFLE = re.compile(r"\.(shuffle|permutation|permuted)$")
+_SAMPLER = re.compile(r"^mindspore\.dataset\.(\w+\.)*\w*Sampler$")
 _EXPORT = re.compile(r"^mindspore\.(\w+\.)*export$")
 _CELL = "mindspore.nn.Cell"
 _INITIALIZER = "mindspore.common.initializer.Initializer"
@@ -151,11 +153,17 @@ class Randomness:
         if function.node in self.item_functions:
             whole_epoch = in_order and function.name.endswith("__iter__")
             return Purpose.ORDER if whole_epoch else Purpose.SAMPLE
+        if function.node in self.sampler_functions:
+            return Purpose.ORDER
         if function.node in self.weight_functions:
             return Purpose.WEIGHTS
         if any(_EXPORT.match(self.values.resolve(call.path, call.callee)) for call in function.calls):
             return Purpose.EXAMPLE
-        if self._at_each_step(function, row):
+        loops = self._loops(function)
+        if function.node in self.step_functions or loops.holds(row):
+            return Purpose.SAMPLE
+        # A generator that shuffles does so once for all that it yields.
+        if loops.generator and not _SHUFFLE.search(name):
             return Purpose.SAMPLE
         return Purpose.ORDER if in_order else Purpose.OTHER
 
@@ -165,7 +173,7 @@ class Randomness:
         starts: set[str] = set()
         for node, function in self.graph.functions.items():
             owner, _, method = node.rpartition(".")
-            if method in _ITEM_METHODS and not self._descends(owner, _CELL):
+            if method in _ITEM_METHODS and owner not in self._samplers and not self._descends(owner, _CELL):
                 starts.add(node)
                 # Transforms that the constructor picks from a list are called by the items.
                 for builder in self._reached({f"{owner}.__init__"} & self.graph.functions.keys()):
@@ -173,6 +181,40 @@ class Randomness:
             for call in function.calls:
                 if call.callee.rpartition(".")[2] in _PIPELINE_STEPS:
                     starts.update(self._handed_on(call))
+        return self._reached(starts)
+
+    @cached_property
+    def sampler_functions(self) -> set[str]:
+        """What decides which samples come, and in which order, and does nothing for the samples themselves."""
+        methods = {node for node in self.graph.functions if node.rpartition(".")[0] in self._samplers}
+        return self._reached(methods) - self.item_functions
+
+    @cached_property
+    def _samplers(self) -> set[str]:
+        """The classes that data sets are given as ``sampler``, and those that descend from a sampler of MindSpore."""
+        found: set[str] = set()
+        for node, function in self.graph.functions.items():
+            owner = node.rpartition(".")[0]
+            if ".py:" in owner and any(_SAMPLER.match(base) for base in self._lineages(owner)):
+                found.add(owner)
+            given = {call.keyword("sampler") or "" for call in function.calls} - {"", "None"}
+            targets = [
+                target for call in function.calls if given & set(call.assigned) for target in self.graph.targets(call)
+            ]
+            for call in function.calls if given else ():
+                targets += self._named_in(call, [call.keyword("sampler") or ""])
+            found.update(target.rpartition(".")[0] for target in targets if target.endswith(".__init__"))
+        return found
+
+    @cached_property
+    def step_functions(self) -> set[str]:
+        """What loops over batches run at each step."""
+        starts: set[str] = set()
+        for function in self.graph.functions.values():
+            loops = self._loops(function)
+            starts.update(
+                target for call in function.calls if loops.holds(call.row) for target in self.graph.targets(call)
+            )
         return self._reached(starts)
 
     @cached_property
@@ -248,7 +290,10 @@ class Randomness:
         return self._bases[owner]
 
     def _handed_on(self, call: CallSite) -> Iterator[str]:
-        for text in (*call.arguments, *(value for _, value in call.keywords)):
+        return self._named_in(call, [*call.arguments, *(value for _, value in call.keywords)])
+
+    def _named_in(self, call: CallSite, texts: list[str]) -> Iterator[str]:
+        for text in texts:
             for node in ast.walk(_expression(text)):
                 name = dotted(node) if isinstance(node, (ast.Name, ast.Attribute)) else None
                 if name:
@@ -268,19 +313,52 @@ class Randomness:
                     queue.append(node)
         return found
 
-    def _at_each_step(self, function: Function, row: int) -> bool:
-        """Tell whether ``row`` stands in a loop over batches, or in a generator of them."""
+    def _loops(self, function: Function) -> _Loops:
+        return self.graph.remember((_Loops, function.node), lambda: self._find_loops(function))
+
+    def _find_loops(self, function: Function) -> _Loops:
         file = self.values.file(function.path)
         definition = file.functions.get(function.name)
         body = definition.body if definition is not None else [] if function.name else file.body
-        for node in _own_nodes(body):
-            if isinstance(node, ast.Yield):
-                return True
-            if isinstance(node, ast.For) and node.lineno <= row <= (node.end_lineno or 0):
-                calls = (item for item in ast.walk(node.iter) if isinstance(item, ast.Attribute))
-                if any(item.attr in _ITERATORS for item in calls):
-                    return True
-        return False
+        nodes = list(_own_nodes(body))
+        iterators = {
+            target.id
+            for node in nodes
+            if isinstance(node, ast.Assign) and _iterates(node.value)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        spans = []
+        for node in nodes:
+            if isinstance(node, ast.For):
+                names = {item.id for item in ast.walk(node.iter) if isinstance(item, ast.Name)}
+                if _iterates(node.iter) or names & iterators:
+                    spans.append((node.lineno, node.end_lineno or 0))
+            elif (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr in _PIPELINE_STEPS
+            ):
+                given = (item for value in (*node.args, *node.keywords) for item in ast.walk(value))
+                spans += [(item.lineno, item.end_lineno or 0) for item in given if isinstance(item, ast.Lambda)]
+        return _Loops(tuple(spans), any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in nodes))
+
+
+@dataclass(frozen=True)
+class _Loops:
+    """The rows of a function that run for each batch or sample: loops over batches, lambdas given to pipelines."""
+
+    spans: tuple[tuple[int, int], ...]
+    generator: bool
+    """Whether the function itself yields the samples."""
+
+    def holds(self, row: int) -> bool:
+        return any(first <= row <= last for first, last in self.spans)
+
+
+def _iterates(node: ast.expr) -> bool:
+    """Tell whether ``node`` makes an iterator over the batches of a data set."""
+    return any(isinstance(item, ast.Attribute) and item.attr in _ITERATORS for item in ast.walk(node))
 
 
 def _own_nodes(body: list[ast.stmt]) -> Iterator[ast.AST]:

@@ -289,6 +289,21 @@ class RankBlindSeed(Rule):
 
         main(build(), read())
         """,
+        # The parallel mode is whatever a configuration says.
+        """
+        import mindspore as ms
+        import yaml
+        from mindspore import nn, Model
+        from mindspore.communication import init
+
+        def main(net, data, path):
+            ms.set_seed(1)
+            init()
+            ms.set_auto_parallel_context(**yaml.safe_load(open(path))["parallel"])
+            Model(net, nn.MSELoss(), nn.SGD(net.trainable_params())).train(10, data)
+
+        main(build(), read(), "run.yaml")
+        """,
         # What must agree between ranks: a sampler's epoch, a split, a schedule of sizes, weights drawn by numpy.
         """
         import random
@@ -335,6 +350,46 @@ class RankBlindSeed(Rule):
             Model(net, nn.MSELoss(), nn.SGD(net.trainable_params())).train(10, data)
 
         main(read())
+        """,
+        # What numpy draws decides which samples come: a sampler of one's own, its indices drawn by another function; a
+        # generator that shuffles what it reads.
+        """
+        import numpy as np
+        import mindspore.dataset as ds
+        from mindspore import nn, Model
+        from mindspore.communication import init, get_rank, get_group_size
+
+        np.random.seed(4)
+
+        def some_rows(rows):
+            return np.random.randint(0, rows, rows)
+
+        class Rows:
+            def __init__(self, rows):
+                self.rows = rows
+
+            def __iter__(self):
+                return iter(some_rows(self.rows)[get_rank() :: get_group_size()])
+
+        class Blocks:
+            def __init__(self, files):
+                self.files = files
+
+            def read(self):
+                order = np.arange(len(self.files))
+                while True:
+                    np.random.shuffle(order)
+                    for number in order:
+                        yield self.files[number]
+
+        def main(table, files, net):
+            init()
+            rows = Rows(len(table))
+            data = ds.GeneratorDataset(table, ["x"], sampler=rows)
+            more = ds.GeneratorDataset(Blocks(files).read, ["x"])
+            Model(net, nn.MSELoss(), nn.SGD(net.trainable_params())).train(10, ds.zip((data, more)))
+
+        main(read(), names(), build())
         """,
         # Seeded where there is one device only.
         """
