@@ -23,6 +23,8 @@ Answer = TypeVar("Answer")
 
 _MARKERS = (".git", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt")
 _IMPORT = re.compile(rb"^[ \t]*(?:from[ \t]+(\.*[\w.]*)|import[ \t]+([\w., \t]+))", re.MULTILINE)
+_DEEPEST = 6
+"""So many files are asked for what a name means that one takes from another."""
 _MOST_MEMBERS = 5000
 _MOST_TREES = 2560
 _SKIPPED = {"__pycache__", "node_modules", "site-packages", "build", "dist"}
@@ -42,6 +44,8 @@ class Program:
         self._trees: OrderedDict[Path, ast.Module | None] = OrderedDict()
         self._facts: dict[Path, FileFacts] = {}
         self._modules: dict[tuple[Path, str], Path | None] = {}
+        self._meant: dict[tuple[Path, str], str | None] = {}
+        self._lineages: dict[str, tuple[str, ...]] = {}
         self._roots: dict[Path, Path] = {}
         self._texts: dict[Path, bytes] = {}
         self._imported: dict[Path, frozenset[Path]] = {}
@@ -156,7 +160,7 @@ class Program:
                 return place / "__init__.py"
         return None
 
-    def canonical(self, path: Path, target: str, depth: int = 6) -> str:
+    def canonical(self, path: Path, target: str, depth: int = _DEEPEST) -> str:
         """Return what the imported ``target`` is, as seen from ``path``.
 
         A MindSpore API comes back under its public name, a module of the project as ``/path/of/file.py``, a name defined in
@@ -171,13 +175,13 @@ class Program:
         home = self.module(path, base) if base and depth else None
         return (self.name_in(home, name, depth - 1) if home else None) or target
 
-    def attribute(self, path: Path, base: str, name: str, depth: int = 6) -> str:
+    def attribute(self, path: Path, base: str, name: str, depth: int = _DEEPEST) -> str:
         """Return what ``.name`` of ``base`` is, where ``base`` is an answer of this class."""
         if base.endswith(".py"):
             return self.name_in(Path(base), name, depth) or f"{base}:{name}"
         return f"{base}.{name}" if ".py:" in base else self.canonical(path, f"{base}.{name}", depth)
 
-    def name_in(self, path: Path, name: str, depth: int = 6) -> str | None:
+    def name_in(self, path: Path, name: str, depth: int = _DEEPEST) -> str | None:
         """Return what the module-level ``name`` of ``path`` is (see ``canonical``), or None if it has no such name."""
         facts = self.facts(path)
         if depth == 0:
@@ -192,8 +196,16 @@ class Program:
             (found for base in reversed(facts.stars) if (found := self.from_star(path, base, name, depth - 1))), None
         )
 
-    def dotted_in(self, path: Path, written: str, depth: int = 6) -> str | None:
+    def dotted_in(self, path: Path, written: str, depth: int = _DEEPEST) -> str | None:
         """Return what ``a.b.c``, written at module level of ``path``, is."""
+        if depth < _DEEPEST:
+            return self._find_meaning(path, written, depth)
+        key = (path, written)
+        if key not in self._meant:
+            self._meant[key] = self._find_meaning(path, written, depth)
+        return self._meant[key]
+
+    def _find_meaning(self, path: Path, written: str, depth: int) -> str | None:
         head, *rest = written.split(".")
         base = self.name_in(path, head, depth)
         if base is None:
@@ -202,7 +214,7 @@ class Program:
             base = self.attribute(path, base, part, depth)
         return base
 
-    def from_star(self, path: Path, base: str, name: str, depth: int = 6) -> str | None:
+    def from_star(self, path: Path, base: str, name: str, depth: int = _DEEPEST) -> str | None:
         """Return what ``from base import *`` in ``path`` makes of ``name``, or None where that cannot be told."""
         if base == "mindspore" or base.startswith("mindspore."):
             return canonical(f"{base}.{name}") if name in star_names(base) else None
@@ -215,8 +227,13 @@ class Program:
         found = self.facts(Path(path)).classes.get(name) if path.endswith(".py") else None
         return (Path(path), found) if found else None
 
-    def lineage(self, reference: str) -> list[str]:
+    def lineage(self, reference: str) -> tuple[str, ...]:
         """Return a class and its bases, nearest first, followed through the project; the last ones may be MindSpore's."""
+        if reference not in self._lineages:
+            self._lineages[reference] = tuple(self._find_lineage(reference))
+        return self._lineages[reference]
+
+    def _find_lineage(self, reference: str) -> list[str]:
         order: list[str] = []
         queue = [reference]
         while queue:

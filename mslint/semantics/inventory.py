@@ -8,6 +8,11 @@ import libcst as cst
 
 from mslint.semantics.module import Module, children
 
+_COUNTED = frozenset(
+    (cst.FunctionDef, cst.For, cst.ListComp, cst.GeneratorExp, cst.Subscript, cst.Call, cst.BinaryOperation)
+)
+"""A set of types is asked faster than `isinstance`: libcst's nodes have an abstract base."""
+
 
 @dataclass
 class Inventory:
@@ -29,7 +34,9 @@ def _take(module: Module) -> dict[cst.FunctionDef, Inventory]:
     stack: list[tuple[cst.CSTNode, Inventory]] = [(module.tree, Inventory())]
     while stack:
         node, inventory = stack.pop()
-        if isinstance(node, cst.FunctionDef):
+        if type(node) not in _COUNTED:
+            pass
+        elif isinstance(node, cst.FunctionDef):
             inventory = found[node] = Inventory()
         elif isinstance(node, (cst.For, cst.ListComp, cst.GeneratorExp)):
             inventory.loops.append(node)
@@ -39,5 +46,5 @@ def _take(module: Module) -> dict[cst.FunctionDef, Inventory]:
             inventory.calls.append(node)
         elif isinstance(node, cst.BinaryOperation):
             inventory.computations.append(node)
-        stack.extend((child, inventory) for child in reversed(list(children(node))))
+        stack.extend((child, inventory) for child in reversed(children(node)))
     return found

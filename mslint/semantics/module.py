@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import libcst as cst
 from libcst.metadata import CodeRange, PositionProvider
@@ -23,25 +23,38 @@ Answer = TypeVar("Answer")
 
 _SCOPES = (cst.Module, cst.ClassDef, cst.FunctionDef, cst.Lambda)
 _MEANINGLESS = (cst.BaseParenthesizableWhitespace, cst.EmptyLine, cst.TrailingWhitespace, cst.Newline, cst.Comment)
+_BINDING = frozenset({
+    cst.Import, cst.ImportFrom, cst.Assign, cst.AnnAssign, cst.AugAssign, cst.NamedExpr, cst.For, cst.CompFor, cst.WithItem,
+    cst.ExceptHandler, cst.FunctionDef, cst.ClassDef, cst.Param,
+})  # fmt: skip
+"""What may give a name a meaning: most nodes do not, and a set of types is asked faster than ``isinstance``."""
 _child_fields: dict[type, tuple[str, ...]] = {}
+_meaningful: dict[type, bool] = {}
+"""Answers about types, each worked out once: libcst's nodes have an abstract base, which makes `isinstance` slow."""
 
 
-def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """Yield the direct children of ``node`` in order, without whitespace and comments."""
+def children(node: cst.CSTNode) -> list[cst.CSTNode]:
+    """Return the direct children of ``node`` in order, without whitespace and comments."""
     kind = type(node)
     names = _child_fields.get(kind)
     if names is None:
         names = tuple(f.name for f in fields(kind) if "whitespace" not in f.name and f.name not in ("lpar", "rpar"))
         _child_fields[kind] = names
+    found: list[cst.CSTNode] = []
     for name in names:
         value = getattr(node, name)
-        if isinstance(value, cst.CSTNode):
-            if not isinstance(value, _MEANINGLESS):
-                yield value
-        elif isinstance(value, (tuple, list)):
-            for item in value:
-                if isinstance(item, cst.CSTNode) and not isinstance(item, _MEANINGLESS):
-                    yield item
+        if isinstance(value, (tuple, list)):
+            found += [item for item in value if _has_meaning(type(item))]
+        elif _has_meaning(type(value)):
+            found.append(value)
+    return found
+
+
+def _has_meaning(kind: type) -> bool:
+    known = _meaningful.get(kind)
+    if known is None:
+        known = _meaningful[kind] = issubclass(kind, cst.CSTNode) and not issubclass(kind, _MEANINGLESS)
+    return known
 
 
 def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
@@ -50,14 +63,18 @@ def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     while stack:
         current = stack.pop()
         yield current
-        stack.extend(reversed(list(children(current))))
+        stack.extend(reversed(children(current)))
 
 
 def find(node: cst.CSTNode, kind: type[Node]) -> Iterator[Node]:
     """Yield the nodes of type ``kind`` at or below ``node``, in source order."""
+    wanted: dict[type, bool] = {}
     for item in walk(node):
-        if isinstance(item, kind):
-            yield item
+        found = type(item)
+        if found not in wanted:
+            wanted[found] = issubclass(found, kind)
+        if wanted[found]:
+            yield item  # type: ignore[misc]
 
 
 def dotted(node: cst.BaseExpression) -> str | None:
@@ -112,8 +129,10 @@ class Module:
         stack: list[tuple[cst.CSTNode, Scope]] = [(self.tree, self.tree)]
         while stack:
             node, scope = stack.pop()
-            self._bind(node, scope)
-            inner = node if isinstance(node, _SCOPES) else scope
+            kind = type(node)
+            if kind in _BINDING:
+                self._bind(node, scope)
+            inner = cast("Scope", node) if kind in _SCOPES else scope
             if inner is not scope:
                 self.bindings.setdefault(inner, {})
             for child in children(node):

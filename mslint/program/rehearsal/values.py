@@ -2,43 +2,33 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import md5
 from pathlib import Path
 
-Key = Hashable
-"""Says which value it is: values with equal keys are equal in every run of the program."""
+from mslint.program.following import values as following
+from mslint.program.following.values import (
+    NONE,
+    Constant,
+    Either,
+    Function,
+    Key,
+    Method,
+    Names,
+    Place,
+    Reference,
+    Scope,
+    Sequence,
+    Value,
+    options,
+)
 
-
-@dataclass(frozen=True)
-class Place:
-    """A row and column of a file; rows count from 1, columns from 0 in bytes, as ``ast`` counts them."""
-
-    path: Path
-    row: int
-    column: int
-
-
-class Value:
-    """Something an expression can be."""
-
-    @property
-    def key(self) -> Key:
-        """What makes it this value."""
-        return ("value", id(self))
-
-
-@dataclass(frozen=True)
-class Constant(Value):
-    """A number, text, truth value or None."""
-
-    value: object
-
-    @property
-    def key(self) -> Key:
-        return ("constant", type(self.value).__name__, repr(self.value))
+__all__ = [
+    "DEVICE_ID", "NONE", "RANK", "RANK_SIZE", "Class", "Constant", "Either", "Function", "Key", "Later", "Made", "Method",
+    "ModuleValue", "Names", "Object", "Parallel", "Partial", "Pipeline", "Place", "Reference", "Scope", "Sequence", "Symbol",
+    "Table", "Value", "derived", "join", "named", "options", "parts",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -78,17 +68,6 @@ class Symbol(Value):
         return self.origin
 
 
-@dataclass(frozen=True)
-class Reference(Value):
-    """Something of another library, under its canonical name."""
-
-    name: str
-
-    @property
-    def key(self) -> Key:
-        return ("reference", self.name)
-
-
 @dataclass(frozen=True, eq=False)
 class Made(Value):
     """What a call of another library's class or function returned."""
@@ -114,49 +93,12 @@ class Pipeline(Value):
         return ("pipeline", self.data)
 
 
-Names = dict[object, Value]
-
-
 @dataclass(eq=False)
-class Scope:
-    """The names that a function, or a file's module level, sees."""
+class Class(following.Class):
+    """A class of the program, whose body was followed; ``bases`` may be other libraries' classes."""
 
-    path: Path
-    names: Names
-    outer: Scope | None = None
-    global_names: frozenset[str] = frozenset()
-
-
-@dataclass(eq=False)
-class Function(Value):
-    """A function of the program; bound to an object if it is a method."""
-
-    scope: Scope
-    name: str
-    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-    owner: Class | None = None
-    bound: Value | None = None
-    defaults: dict[str, Value] = field(default_factory=dict)
-
-    @property
-    def key(self) -> Key:
-        place = ("function", self.scope.path, self.node.lineno, self.node.col_offset)
-        return (*place, self.bound.key) if self.bound is not None else place
-
-
-@dataclass(eq=False)
-class Class(Value):
-    """A class of the program."""
-
-    scope: Scope
-    name: str
-    node: ast.ClassDef
-    bases: tuple[Value, ...]
+    bases: tuple[Value, ...] = ()
     names: Names = field(default_factory=dict)
-
-    @property
-    def key(self) -> Key:
-        return ("class", self.scope.path, self.node.lineno)
 
     def lineage(self) -> Iterator[Class]:
         """Yield the class and its bases in the program, nearest first."""
@@ -206,13 +148,6 @@ class Later(Value):
 
 
 @dataclass(eq=False)
-class Sequence(Value):
-    """A list, tuple or set."""
-
-    items: list[Value]
-
-
-@dataclass(eq=False)
 class Table(Value):
     """A dictionary; ``open`` if it may hold more than is known.
 
@@ -230,18 +165,6 @@ class Table(Value):
 
 
 @dataclass(eq=False)
-class Method(Value):
-    """A method of something that is no object of the program: a pipeline, a list, what another library returned."""
-
-    owner: Value
-    name: str
-
-    @property
-    def key(self) -> Key:
-        return ("attribute", self.owner.key, self.name)
-
-
-@dataclass(eq=False)
 class Partial(Value):
     """``functools.partial(function, ...)``."""
 
@@ -250,18 +173,6 @@ class Partial(Value):
     keywords: tuple[tuple[str, Value], ...]
 
 
-@dataclass(frozen=True)
-class Either(Value):
-    """One of several values: branches of the program disagree."""
-
-    options: tuple[Value, ...]
-
-    @property
-    def key(self) -> Key:
-        return ("either", tuple(option.key for option in self.options))
-
-
-NONE = Constant(None)
 _MOST_OPTIONS = 8
 _DEEPEST_KEY = 6
 
@@ -269,11 +180,6 @@ _DEEPEST_KEY = 6
 def named(values: Mapping[str, Value]) -> Names:
     """Return keyword arguments as a dictionary of the program."""
     return {name: value for name, value in values.items()}  # noqa: C416 (dict() would keep the type of the keys)
-
-
-def options(value: Value) -> tuple[Value, ...]:
-    """Return the values that ``value`` may be."""
-    return value.options if isinstance(value, Either) else (value,)
 
 
 def join(values: Iterable[Value]) -> Value:
