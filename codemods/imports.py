@@ -59,19 +59,21 @@ def reach(module: Module, api: str, node: cst.CSTNode) -> Reached:
     return Reached(f"{alias}.{name}", (_new_line(module, line),))
 
 
-def reach_from(module: Module, package: str, names: Sequence[str], node: cst.CSTNode, alias: str) -> Reaches:
+def reach_from(
+    module: Module, package: str, names: Sequence[str], node: cst.CSTNode, alias: str, whole: bool = False
+) -> Reaches:
     """Return how ``names`` of a package of MindSpore, such as ``mindspore.communication``, are written at ``node``.
 
     A name that already stands for one is used, then the package if the file imports it; else the statement that imports
     from the package is extended, and a file with none gets a new one. Where one of the names means something else in the
-    file, the package is imported as ``alias``.
+    file, and for a package that is usually imported ``whole``, that is ``import package as alias``.
     """
     written = {name: _written(module, f"{package}.{name}", node) for name in names}
     missing = [name for name, expression in written.items() if expression is None]
     known = {name: expression for name, expression in written.items() if expression is not None}
     if not missing:
         return Reaches(known)
-    if not any(_means_otherwise(module, name, f"{package}.{name}") for name in missing):
+    if not whole and not any(_means_otherwise(module, name, f"{package}.{name}") for name in missing):
         return Reaches({**known, **{name: name for name in missing}}, (_import_from(module, package, missing),))
     while _taken(module, alias):
         alias = f"mindspore_{alias}"
@@ -146,6 +148,8 @@ def _line_among_kin(module: Module, package: str, text: str) -> Edit:
     """Put an import line behind the imports of MindSpore's packages that come before it in the alphabet."""
     lines = [line for line in module.tree.body if isinstance(line, cst.SimpleStatementLine)]
     kin = [line for line in lines if _imported_package(line).partition(".")[0] == "mindspore"]
+    if text.startswith("import "):
+        kin = [line for line in kin if isinstance(line.body[0], cst.Import)] or kin
     before = [line for line in kin if _imported_package(line) < package] or kin
     return insert_after(module, before[-1], in_lines(module, [text])) if before else _new_line(module, text)
 

@@ -33,6 +33,8 @@ AnyCodemod = BuiltIn | type[Codemod]
 
 BUILT_IN = (
     BuiltIn("functional-grad", "codemods.functional_grad:FunctionalGrad", ("MS101",)),
+    BuiltIn("rank-seed", "codemods.rank_seed:RankSeed", ("MS302", "MS303")),
+    BuiltIn("shard-dataset", "codemods.shard_dataset:ShardDataset", ("MS301",)),
     BuiltIn("stable-loss", "codemods.stable_loss:StableLoss", ("MS201", "MS202")),
     BuiltIn("stop-gradient", "codemods.stop_gradient:StopGradient", ("MS102",)),
 )

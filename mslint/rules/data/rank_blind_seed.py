@@ -68,9 +68,9 @@ class RankBlindSeed(Rule):
             data = data.map(add_noise)
 
     Fix safety
-        No fix. It would be unsafe: which numbers are drawn changes on purpose, and the new seed is right only after the
-        network and the sharded source are built and before anything iterates. ``nn.Dropout`` fixes its seed when it is
-        built, so that its masks stay equal between ranks either way.
+        Codemod ``rank-seed``, never safe: which numbers are drawn changes on purpose. The new seed is right only after the
+        network and the sharded source are built and before anything iterates; where that place is not seen, it is left to
+        you. ``nn.Dropout`` fixes its seed when it is built, so that its masks stay equal between ranks either way.
 
     References
         https://www.mindspore.cn/docs/en/master/api_python/mindspore/mindspore.set_seed.html,
@@ -82,6 +82,7 @@ class RankBlindSeed(Rule):
     severity = Severity.WARNING
     summary = "every rank draws the same augmentation, noise and Dropout masks"
     triggers = (b"seed(",)
+    codemod = "rank-seed"
     INVALID = (
         # numpy and random draw the augmentation; mindspore.set_seed may.
         """
@@ -453,6 +454,7 @@ class RankBlindSeed(Rule):
         )
         return self._finding(
             module,
+            seed,
             node,
             Severity.INFO,
             f"every rank seeds with the same `{seed.argument}`: initial weights and the order of shards agree, as they must, "
@@ -473,6 +475,7 @@ class RankBlindSeed(Rule):
             first = drawn[0]
             yield self._finding(
                 module,
+                seed,
                 node,
                 Severity.WARNING,
                 f"{what}, and `{first.text}` in row {first.row} of {first.path.name} draws for each sample or step: what it "
@@ -490,6 +493,7 @@ class RankBlindSeed(Rule):
             )
             yield self._finding(
                 module,
+                seed,
                 node,
                 Severity.INFO,
                 f"{what}; {seen}. If augmentation or noise comes from it (MindSpore's Python transforms draw from numpy and "
@@ -498,7 +502,7 @@ class RankBlindSeed(Rule):
             )
 
     def _finding(
-        self, module: Module, node: cst.Call, severity: Severity, message: str, related: list[Related]
+        self, module: Module, seed: Seed, node: cst.Call, severity: Severity, message: str, related: list[Related]
     ) -> Finding:
         return Finding(
             self.code,
@@ -509,6 +513,7 @@ class RankBlindSeed(Rule):
             module.start(node),
             module.end(node),
             related=tuple(related),
+            subject=seed,
         )
 
 

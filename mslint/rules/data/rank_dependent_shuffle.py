@@ -58,7 +58,7 @@ class RankDependentShuffle(Rule):
             ds.config.set_seed(1 + get_rank())           # only if augmentation is to differ between ranks (MS302)
 
     Fix safety
-        No fix. It would be unsafe: it changes which samples are trained on, on purpose.
+        Codemod ``rank-seed``, never safe: which samples are trained on, and from which weights, changes on purpose.
 
     References
         https://www.mindspore.cn/docs/en/master/api_python/mindspore/mindspore.set_seed.html,
@@ -70,6 +70,7 @@ class RankDependentShuffle(Rule):
     severity = Severity.ERROR
     summary = "shards of a data set overlap, for each rank shuffles it with a seed of its own"
     triggers = (b"seed(",)
+    codemod = "rank-seed"
     INVALID = (
         """
         import mindspore as ms
@@ -279,6 +280,7 @@ class RankDependentShuffle(Rule):
                 place_of(module, rank.path, rank.row, "the rank comes in here"),
                 place_of(module, source.path, source.row, "shuffled and sharded here"),
             ),
+            subject=seed,
         )
 
 

@@ -11,15 +11,14 @@ from mslint.findings import Finding, Related, Severity
 from mslint.program.datasets import DatasetClass, dataset_class
 from mslint.program.rehearsal.follow import Event
 from mslint.program.rehearsal.values import NONE, Constant, Made, Object, Parallel, Sequence, Symbol, Value, options
+from mslint.program.shards import argument, reads_rank
 from mslint.rules.base import Rule
 from mslint.rules.data.sharding import (
     Site,
     all_runs_of,
-    argument,
     built,
     dataset_sites,
     passed,
-    reads_rank,
     related,
     route,
     where,

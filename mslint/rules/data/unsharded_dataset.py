@@ -9,13 +9,13 @@ from mslint.program.datasets import dataset_class
 from mslint.program.distribution import Run
 from mslint.program.rehearsal.follow import Event
 from mslint.program.rehearsal.values import NONE, RANK, RANK_SIZE, Value, options
+from mslint.program.shards import argument, is_sharded, zipped_with
+from mslint.program.unsharded import Build, UnshardedSource
 from mslint.rules.base import Rule
 from mslint.rules.data.sharding import (
     Site,
-    argument,
     built,
     dataset_sites,
-    is_sharded,
     related,
     route,
     runs_of,
@@ -64,10 +64,9 @@ class UnshardedDataset(Rule):
             dataset = ds.ImageFolderDataset(path, shuffle=True, num_shards=get_group_size(), shard_id=get_rank()).batch(32)
 
     Fix safety
-        There is no automatic fix yet, and none can be safe: an epoch then has fewer steps, so that learning rates, warm-up
-        and checkpoints counted in steps shrink with it. Data sets that are zipped must be sharded alike. A source without
-        ``__getitem__`` (a generator) cannot be sharded by MindSpore at all: it must leave out the other ranks' samples
-        itself.
+        Codemod ``shard-dataset``, never safe: an epoch then has fewer steps, so that learning rates, warm-up and checkpoints
+        counted in steps shrink with it. Data sets that are zipped are sharded together. A source without ``__getitem__`` (a
+        generator) cannot be sharded by MindSpore at all: it must leave out the other ranks' samples itself.
 
     References
         https://www.mindspore.cn/docs/en/master/api_python/mindspore.dataset.html,
@@ -79,6 +78,7 @@ class UnshardedDataset(Rule):
     severity = Severity.WARNING
     summary = "In distributed training every rank reads the whole training data set"
     triggers = (b"Dataset",)
+    codemod = "shard-dataset"
     INVALID = (
         # All in one file.
         """
@@ -400,24 +400,58 @@ class UnshardedDataset(Rule):
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
-        for site in dataset_sites(module):
-            for run in runs_of(module):
-                event = next((event for event in built(run, site) if _is_defect(run, event)), None)
-                if event is not None:
-                    yield self._finding(module, site, run, event)
-                    break
+        sources = [source for site in dataset_sites(module) if (source := _source(module, site)) is not None]
+        for source in sources:
+            _note_zipped(source, sources)
+            yield self._finding(module, source)
 
-    def _finding(self, module: Module, site: Site, run: Run, event: Event) -> Finding:
+    def _finding(self, module: Module, source: UnshardedSource) -> Finding:
+        run, event = source.unsharded[0].run, source.unsharded[0].event
         trained, init = run.trained_at(event), run.init
         assert trained is not None
         assert init is not None
         message = (
             f"every rank reads all of this data set and trains on it at {where(trained, module)}, in the run that "
-            f"init() at {where(init.place, module)} makes distributed: {_advice(site, event)}"
+            f"init() at {where(init.place, module)} makes distributed: {_advice(source, event)}"
         )
         places = (*route(event), related(init.place, "makes the run distributed"), related(trained, "trains on it"))
-        start, end = module.start(site.node), module.end(site.node)
-        return Finding(self.code, self.name, self.severity, message, module.source.filename, start, end, related=places)
+        return Finding(
+            self.code,
+            self.name,
+            self.severity,
+            message,
+            module.source.filename,
+            module.start(source.node),
+            module.end(source.node),
+            related=places,
+            subject=source,
+        )
+
+
+def _source(module: Module, site: Site) -> UnshardedSource | None:
+    """Return what is wrong at ``site``, or None if nothing is."""
+    unsharded: list[Build] = []
+    others: list[Build] = []
+    for run in runs_of(module):
+        for event in built(run, site):
+            (unsharded if _is_defect(run, event) else others).append(Build(run, event))
+    kind = dataset_class(site.name)
+    assert kind is not None
+    return UnshardedSource(module, site.node, kind, tuple(unsharded), tuple(others)) if unsharded else None
+
+
+def _note_zipped(source: UnshardedSource, sources: list[UnshardedSource]) -> None:
+    """Note which other data sets are zipped with ``source`` and read as a whole, too."""
+    for build in source.unsharded:
+        for event in zipped_with(build.run, build.event):
+            kind = dataset_class(event.name.rpartition(".")[2])
+            if kind is None or is_sharded(build.run, event, kind) or event.place == build.event.place:
+                continue
+            known = next((one for one in sources if any(b.event.place == event.place for b in one.unsharded)), None)
+            if known is None and event.place not in source.zipped_elsewhere:
+                source.zipped_elsewhere.append(event.place)
+            elif known is not None and known not in source.zipped:
+                source.zipped.append(known)
 
 
 def _is_defect(run: Run, event: Event) -> bool:
@@ -452,10 +486,8 @@ def _has_twin(run: Run, event: Event) -> bool:
     return False
 
 
-def _advice(site: Site, event: Event) -> str:
-    kind = dataset_class(site.name)
-    assert kind is not None
-    if argument(event, kind, "num_shards") != NONE:
+def _advice(source: UnshardedSource, event: Event) -> str:
+    if argument(event, source.kind, "num_shards") != NONE:
         return "num_shards is 1 there; pass the number of ranks and get_rank()"
     size, rank = _at_hand(event, RANK_SIZE), _at_hand(event, RANK)
     if size and rank:

@@ -1,0 +1,230 @@
+"""``shard-dataset``: each rank reads its own part of the training data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from codemods.arguments import append_arguments
+from codemods.base import Codemod, Manual
+from codemods.passed_down import (
+    Handed,
+    at_hand_of_callers,
+    handed_down,
+    handed_to_object,
+    is_plain,
+    parameter_names,
+    parameters_for,
+)
+from codemods.ranks import Ranks, at_hand, in_file, ranks_at
+from mslint.findings import Applicability, Edit, Finding, Fix
+from mslint.program.rehearsal.values import (
+    NONE,
+    RANK,
+    RANK_SIZE,
+    Function,
+    Object,
+    Partial,
+    Value,
+    options,
+)
+from mslint.program.unsharded import Build, UnshardedSource
+from mslint.semantics.module import Module
+
+_SAMPLERS = ("sampler", "batch_sampler")
+_SHORTER = (
+    "an epoch then has fewer steps, by the number of ranks: learning rates, warm-up and checkpoints that are counted in "
+    "steps shrink with it"
+)
+
+
+class ShardDataset(Codemod):
+    """Give each rank its own part of the data set that it trains on.
+
+    What it does
+        Passes ``num_shards`` and ``shard_id`` to the call that builds the data set: by the variables, parameters or
+        attributes that hold the number of ranks and the rank there; by parameters handed down, in all files on the way,
+        where a caller has them or where the same function builds the evaluation set, too; else by ``get_group_size()``
+        and ``get_rank()``, which are 1 and 0 where ``init()`` was not called. Data sets that are zipped are sharded
+        together. ``TFRecordDataset`` gets ``shard_equal_rows=True`` as well: without it a rank with fewer rows ends
+        first, and the others wait for it.
+
+    When it is safe
+        Never: that each rank trains on other samples is the purpose.
+
+    When it is unsafe
+        Always. An epoch has fewer steps (by the number of ranks), so that learning rates, warm-up and checkpoints counted in
+        steps shrink with it. The order of samples changes.
+
+    When it is left to you
+        The data set has a sampler (MindSpore takes a sampler or shards, not both); its source has no ``__getitem__`` and
+        ``__len__`` and must leave out the other ranks' samples itself; a data set zipped with it cannot be sharded; its
+        arguments come from elsewhere (``**options``).
+    """
+
+    name = "shard-dataset"
+    summary = "num_shards and shard_id for training data that every rank reads as a whole"
+    applicability = "unsafe: each rank trains on its own part; manual where MindSpore cannot shard the source"
+    rules = ("MS301",)
+
+    def applies(self, finding: Finding) -> bool:
+        return isinstance(finding.subject, UnshardedSource)
+
+    def propose(self, module: Module, finding: Finding, target_version: tuple[int, int]) -> Fix:
+        source = finding.subject
+        assert isinstance(source, UnshardedSource)
+        try:
+            edits = [edit for one in _together(source) for edit in _Sharding(module, one).edits()]
+        except Manual as reason:
+            return Fix(self.name, Applicability.MANUAL, str(reason))
+        return Fix(self.name, Applicability.UNSAFE, _message(source), tuple(dict.fromkeys(edits)))
+
+
+def _together(source: UnshardedSource) -> Iterator[UnshardedSource]:
+    """Yield ``source`` and all that is zipped with it."""
+    if source.zipped_elsewhere:
+        place = source.zipped_elsewhere[0]
+        raise Manual(
+            f"it is zipped with the data set of {place.path.name}:{place.row}, which every rank reads as a whole, too; shard "
+            "both alike by hand, or their rows no longer fit"
+        )
+    yield source
+    yield from source.zipped
+
+
+def _message(source: UnshardedSource) -> str:
+    pair = "both, zipped as they are" if source.zipped else "it"
+    count = " (num_samples then counts the samples of one rank)" if _written(source, "num_samples") is not None else ""
+    return f"give each rank its own part of {pair}{count}; {_SHORTER}"
+
+
+def _written(source: UnshardedSource, name: str) -> cst.Arg | None:
+    """Return the argument of the call for the parameter ``name``."""
+    for position, argument in enumerate(source.node.args):
+        named = argument.keyword.value == name if argument.keyword is not None else None
+        if named or (named is None and position == source.kind.position(name)):
+            return argument
+    return None
+
+
+class _Sharding:
+    """The shards of one call that builds a data set."""
+
+    def __init__(self, home: Module, source: UnshardedSource) -> None:
+        self.home = home
+        self.module = source.module
+        self.source = source
+        self.node = source.node
+
+    def edits(self) -> list[Edit]:
+        self._require_shardable()
+        if any(argument.star for argument in self.node.args):
+            raise Manual("what is passed by `*` or `**` may shard it already; add num_shards and shard_id to that")
+        ranks = self._ranks()
+        edits = [*ranks.edits]
+        missing: list[str] = []
+        for name, value in (("num_shards", ranks.size), ("shard_id", ranks.rank)):
+            written = _written(self.source, name)
+            if written is None:
+                missing.append(f"{name}={value}")
+            elif self.module.code(written.value) != value:
+                edits.append(self.module.replace(written.value, value))
+        if "shard_equal_rows" in self.source.kind.parameters and self.source.kind.name == "TFRecordDataset":
+            if _written(self.source, "shard_equal_rows") is None:
+                missing.append("shard_equal_rows=True")
+        if missing:
+            edits += append_arguments(self.module, self.node, missing)
+        return edits
+
+    def _require_shardable(self) -> None:
+        name = self.source.kind.name
+        for build in self.source.unsharded:
+            for sampler in _SAMPLERS:
+                given = build.event.argument(self.source.kind.position(sampler), sampler)
+                if given is not None and given != NONE:
+                    raise Manual(
+                        f"{name} has a {sampler}, and MindSpore takes either that or shards: let the sampler give each rank "
+                        "its part, as ds.DistributedSampler(get_group_size(), get_rank()) does"
+                    )
+        if name == "GeneratorDataset":
+            for build in self.source.unsharded:
+                self._require_random_access(build)
+
+    def _require_random_access(self, build: Build) -> None:
+        """Refuse a source that MindSpore cannot shard: it wants ``__getitem__`` for that, and the length."""
+        source = build.event.argument(0, "source") or NONE
+        written = _written(self.source, "source")
+        text = self.module.code(written.value) if written is not None else "the source"
+        for option in options(source):
+            missing = self._missing(option, written)
+            if missing is None:
+                raise Manual(
+                    f"what `{text}` is cannot be told, and MindSpore shards only a source with __getitem__ and __len__; if "
+                    "it has both pass num_shards and shard_id, else let it leave out the other ranks' samples itself"
+                )
+            if missing:
+                raise Manual(
+                    f"`{text}` has no {' and no '.join(missing)}, without which MindSpore cannot shard it; let it leave out "
+                    "the other ranks' samples itself: take every get_group_size()-th one, from get_rank() on"
+                )
+
+    def _missing(self, source: Value, written: cst.Arg | None) -> list[str] | None:
+        """Return which of the methods for random access ``source`` lacks; None if that is not known."""
+        if isinstance(source, (Function, Partial)):
+            return ["__getitem__"]
+        if isinstance(source, Object):
+            names = {name for kind in source.kind.lineage() for name in kind.names}
+            lacking = [name for name in ("__getitem__", "__len__") if name not in names]
+            return None if lacking and any(source.kind.foreign()) else lacking
+        value = written.value if written is not None else None
+        if isinstance(value, (cst.List, cst.Tuple)):
+            return []
+        if isinstance(value, cst.Call) and self.module.resolve(value.func) is None:
+            return [] if isinstance(value.func, cst.Name) and value.func.value in ("list", "tuple") else None
+        return None
+
+    def _ranks(self) -> Ranks:
+        """Return how the call is to write both, with what that needs elsewhere."""
+        module, node, source = self.module, self.node, self.source
+        function = module.enclosing(node, cst.FunctionDef)
+        names = self._written_variables()
+        if names is not None:
+            handed = self._handed_to(names, function)
+            return Ranks(handed.size, handed.rank, handed.edits)
+        event = source.unsharded[0].event
+        hand = [at_hand(module, node, event.names, wanted) for wanted in (RANK_SIZE, RANK)]
+        own = function is not None and all(name in parameter_names(function) for name in hand)
+        if own or (all(hand) and not source.others):
+            return Ranks(hand[0] or "", hand[1] or "")
+        if function is not None and (
+            source.others
+            or parameters_for(module, function) is not None
+            or (not any(hand) and at_hand_of_callers(self.home, function, source.unsharded))
+        ):
+            handed = handed_down(self.home, module, node, source.unsharded, source.others)
+            return Ranks(handed.size, handed.rank, handed.edits)
+        if source.others:
+            raise Manual("the same call builds a data set that is not trained on; build the two apart")
+        ranks = ranks_at(module, node, event.names)
+        return Ranks(ranks.size, ranks.rank, tuple(in_file(module, self.home, ranks.edits)))
+
+    def _handed_to(self, names: tuple[str, str], function: cst.FunctionDef | None) -> Handed:
+        """Return how the variables that the call passes for both get them."""
+        if function is not None and set(names) <= set(parameter_names(function)):
+            return handed_down(self.home, self.module, self.node, self.source.unsharded, self.source.others, names)
+        if all(name.startswith("self.") for name in names):
+            return handed_to_object(self.home, self.module, self.node, self.source.unsharded[0], names)
+        raise Manual(
+            f"num_shards={names[0]} and shard_id={names[1]} say nothing in this run; give get_group_size() and get_rank() "
+            "where these come from"
+        )
+
+    def _written_variables(self) -> tuple[str, str] | None:
+        """Return what the call passes for both, if that is neither a number nor None."""
+        size, rank = (_written(self.source, name) for name in ("num_shards", "shard_id"))
+        if all(argument is None or is_plain(self.module, argument.value) for argument in (size, rank)):
+            return None
+        if size is None or rank is None:
+            raise Manual("only one of num_shards and shard_id is passed; pass get_group_size() and get_rank()")
+        return self.module.code(size.value), self.module.code(rank.value)

@@ -1,0 +1,255 @@
+"""Where a run starts to train: the functions on the way there, and what is built before."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import libcst as cst
+
+from codemods.base import Manual
+from codemods.ranks import module_at
+from mslint.program.calls import CallSite, Function
+from mslint.program.datasets import dataset_class
+from mslint.program.dependence import values_of
+from mslint.program.distribution import Run
+from mslint.program.randomness import Purpose, randomness_of
+from mslint.program.rehearsal.follow import Event
+from mslint.program.rehearsal.values import Constant, Place, options
+from mslint.program.shards import argument, is_sharded
+from mslint.semantics.module import Module, find, walk
+
+_ITERATORS = ("create_dict_iterator", "create_tuple_iterator")
+_CALLED_AS_OBJECT = ("construct", "__call__")
+_MOST_LEVELS = 12
+_WEIGHTLESS = re.compile(
+    r"Loss|Logits|TrainOneStep|WithGradCell|WithEvalCell|Reducer|LR$|^(ASGD|Ada\w*|FTRL|Lamb|LARS|LazyAdam|Momentum"
+    r"|Optimizer|ProximalAdagrad|RMSProp|Rprop|SGD|thor|Accuracy|Metric|Cell)"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """A function on the way to the training step, None at the top of a file, and the statement in it that leads there.
+
+    Of a statement in loops it is the outermost loop.
+    """
+
+    module: Module
+    function: cst.FunctionDef | None
+    statement: cst.CSTNode
+
+    @property
+    def row(self) -> int:
+        """The first row of the statement."""
+        return self.module.start(self.statement).row
+
+    @property
+    def repeats(self) -> bool:
+        """Whether what is in the statement is done many times."""
+        return isinstance(self.statement, (cst.For, cst.While))
+
+    def holds(self, place: Place) -> bool:
+        """Tell whether ``place`` is in the function, functions inside it apart."""
+        if place.path != self.module.source.path.absolute():
+            return False
+        return function_at(self.module, place.row) is self.function
+
+
+def levels_of(home: Module, run: Run, trained: Place) -> list[Level]:
+    """Return the levels from the function that holds the training step at ``trained`` up to the file that is started."""
+    found: list[Level] = []
+    sites = [(trained.path, trained.row)]
+    while len(found) < _MOST_LEVELS:
+        level = _level(home, sites)
+        if level is None:
+            raise Manual(
+                "training is started from several places; seed anew in each, after network and data set are built"
+            )
+        found.append(level)
+        if level.function is None:
+            return found
+        sites = sorted(set(_calls_of(home, run, level)))
+        if not sites:
+            raise Manual(
+                f"what calls `{level.function.name.value}`, where training starts, is out of sight; seed the data set anew "
+                "by hand, by dataset.config.set_seed(SEED + get_rank()), once network and data set are built"
+            )
+    raise Manual("the way to the training step is too long to be followed")
+
+
+def _level(home: Module, sites: list[tuple[Path, int]]) -> Level | None:
+    levels: list[Level] = []
+    for path, row in sites:
+        module = module_at(home, path)
+        inner = statement_at(module, row)
+        function = function_at(module, row)
+        loops = [inner] if isinstance(inner, (cst.For, cst.While)) else []
+        for item in module.ancestors(inner):
+            if item is function:
+                break
+            if isinstance(item, (cst.For, cst.While)):
+                loops.append(item)
+        levels.append(Level(module, function, loops[-1] if loops else inner))
+    return levels[0] if len({level.statement for level in levels}) == 1 else None
+
+
+def statement_at(module: Module, row: int) -> cst.CSTNode:
+    """Return the innermost statement that covers ``row``."""
+    found: cst.CSTNode = module.tree
+    for node in walk(module.tree):
+        if isinstance(node, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
+            if module.start(node).row <= row <= module.end(node).row:
+                found = node
+    return found
+
+
+def function_at(module: Module, row: int) -> cst.FunctionDef | None:
+    """Return the function whose body holds ``row``."""
+    statement = statement_at(module, row)
+    return module.enclosing(statement, cst.FunctionDef)
+
+
+def qualified(module: Module, function: cst.FunctionDef | None) -> str:
+    """Return the name of ``function`` in the call graph; nothing for the top of a file."""
+    if function is None:
+        return ""
+    outer = [
+        item.name.value for item in module.ancestors(function) if isinstance(item, (cst.FunctionDef, cst.ClassDef))
+    ]
+    return ".".join([*reversed(outer), function.name.value])
+
+
+def _calls_of(home: Module, run: Run, level: Level) -> Iterator[tuple[Path, int]]:
+    """Yield where the run calls the function of ``level``."""
+    assert level.function is not None
+    module, function = level.module, level.function
+    graph = run.rehearsal.program.call_graph(run.entry)
+    node = f"{module.source.path.absolute()}:{qualified(module, function)}"
+    name = function.name.value
+    sites = [call for call in graph.callers(node) if call.callee != "import"] if node in graph.functions else []
+    if name in _CALLED_AS_OBJECT:
+        sites = [use for call in sites for use in _uses(graph.functions.values(), call)]
+    elif isinstance(module.scope(function), cst.ClassDef) and name != "__init__":
+        for other in graph.functions.values():
+            sites += [call for call in other.calls if call.callee.endswith(f".{name}")]
+    for call in sites:
+        statement = statement_at(module_at(home, call.path), call.row)
+        if run.reaches(call.path, module_at(home, call.path).start(statement).row):
+            yield call.path, call.row
+
+
+def _uses(functions: Iterable[Function], made: CallSite) -> Iterator[CallSite]:
+    """Yield the calls of what ``made`` builds, by the name it is assigned to."""
+    for name in made.assigned:
+        for function in functions:
+            if function.path == made.path:
+                yield from (call for call in function.calls if call.callee == name)
+
+
+def precedes(levels: list[Level], event: Event) -> bool:
+    """Tell whether ``event`` is over when the statement of the first of ``levels`` is reached."""
+    places = (*event.calls, event.place)
+    for level in levels:
+        inside = [place for place in places if level.holds(place)]
+        if inside:
+            return inside[0].row < level.row
+    return False
+
+
+def shuffled_shards(run: Run) -> Iterator[Event]:
+    """Yield the times that the run builds a data set in parts for the ranks, unless these are not shuffled."""
+    for event in run.events:
+        kind = dataset_class(event.name.rpartition(".")[2])
+        if kind is not None and event.name.startswith("mindspore.dataset.") and is_sharded(run, event, kind):
+            if not all(option == Constant(False) for option in options(argument(event, kind, "shuffle"))):
+                yield event
+
+
+def before_iterators(home: Module, run: Run, levels: list[Level]) -> Level:
+    """Return the first of ``levels``, its statement moved up to where an iterator is made before it.
+
+    What an iterator draws is decided by the seed at the time it is made.
+    """
+    level = levels[0]
+    first = level
+    graph = run.rehearsal.program.call_graph(run.entry)
+    below = {(one.module, one.function) for one in levels[1:]}
+    for function in graph.functions.values():
+        for call in function.calls:
+            if call.callee.rpartition(".")[2] not in _ITERATORS:
+                continue
+            module = module_at(home, call.path)
+            statement = statement_at(module, call.row)
+            if not run.reaches(call.path, module.start(statement).row) or isinstance(statement, cst.For):
+                continue
+            owner = function_at(module, call.row)
+            if module is level.module and owner is level.function:
+                made = _level(home, [(call.path, call.row)])
+                if made is not None and made.row < first.row:
+                    first = made
+            elif (module, owner) in below:
+                raise Manual(
+                    f"an iterator is made in row {call.row} of {call.path.name}, far from where training starts"
+                )
+    return first
+
+
+def require_network(run: Run, levels: list[Level]) -> None:
+    """Refuse a statement that builds the network itself: its weights would come from the seed set before it."""
+    level = levels[0]
+    for call in find(level.statement, cst.Call):
+        name = level.module.resolve(call.func) or ""
+        if _has_weights(name) or (".py:" in name and _draws_weights(run, name)):
+            raise Manual(
+                f"`{level.module.code(call.func)}` makes weights in row {level.module.start(call).row} of "
+                f"{level.module.source.path.name}, in the statement that starts training; build the network in a statement "
+                "before, so that the data set can be seeded by the rank in between"
+            )
+
+
+def _has_weights(name: str) -> bool:
+    """Tell whether ``name`` is a layer or a parameter; losses, optimizers and training steps draw nothing."""
+    last = name.rpartition(".")[2]
+    is_layer = name.startswith("mindspore.nn.") and last[:1].isupper() and not _WEIGHTLESS.search(last)
+    return is_layer or name == "mindspore.Parameter"
+
+
+def _draws_weights(run: Run, name: str) -> bool:
+    """Tell whether calling ``name``, a function or class of the program, makes weights."""
+    graph = run.rehearsal.program.call_graph(run.entry)
+    values = values_of(graph)
+    starts = [node for node in (name, f"{name}.__init__") if node in graph.functions]
+    return any(
+        _has_weights(values.resolve(call.path, call.callee))
+        for start in starts
+        for node in graph.reached(start)
+        for call in graph.functions[node].calls
+    )
+
+
+def require_no_order(run: Run, levels: list[Level]) -> None:
+    """Refuse training that draws the order of its samples as it goes: the ranks share these by one order."""
+    graph = run.rehearsal.program.call_graph(run.entry)
+    randomness = randomness_of(graph)
+    for draw in randomness.draws:
+        if draw.purpose is not Purpose.ORDER or draw in randomness.seeded_nearby:
+            continue
+        module = module_at(levels[0].module, draw.path)
+        statement = statement_at(module, draw.row)
+        later = any(level.holds(Place(draw.path, draw.row, 0)) and draw.row >= level.row for level in levels)
+        if (draw.node in randomness.item_functions or later) and run.reaches(draw.path, module.start(statement).row):
+            raise Manual(
+                f"`{draw.text}` in row {draw.row} of {draw.path.name} draws an order while it trains; if the ranks share the "
+                "samples by it, give it a generator of its own, seeded alike, and then seed the data set by the rank"
+            )
+
+
+def calls_in(level: Level, names: list[str]) -> Iterator[cst.Call]:
+    """Yield the calls in the statement of ``level`` of something named as one of ``names``."""
+    for call in find(level.statement, cst.Call):
+        name = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
+        if isinstance(name, cst.Name) and name.value in names:
+            yield call
