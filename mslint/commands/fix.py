@@ -8,12 +8,12 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from codemods.registry import AnyCodemod, named
 from mslint.commands.rewriting import Rewritten, joined, rewrite_sources
-from mslint.commands.work import STDIN, add_paths, add_selection, prepare
+from mslint.commands.work import STDIN, Work, add_paths, add_selection, prepare
 from mslint.config import NEWEST, Version
 from mslint.console import UsageError, error, has_colour, remedy
 from mslint.engine import SYNTAX_ERROR
@@ -34,6 +34,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--unsafe-fixes", action="store_true", help="apply those that may change numbers too")
     parser.add_argument("--diff", action="store_true", help="change nothing, print what would change; then exit with 1")
+    parser.add_argument(
+        "--verify", action="store_true", help="run the scripts, and make only what is proven to compute the same"
+    )
     add_selection(parser)
 
 
@@ -41,12 +44,16 @@ def run(options: Namespace) -> int:
     """Rewrite; 1 if findings are left (with ``--diff``: if something would change), 2 if something failed."""
     codemods = _chosen(options.codemod)
     work = prepare(options)
+    if options.verify and STDIN in work.paths:
+        raise UsageError("--verify needs files: what comes through standard input cannot be run")
     sources = list(work.sources())
     readable = [source for source in sources if source is not None]
     done = rewrite_sources(readable, work.program, codemods, options.unsafe_fixes, work.target_version, work.rules_for)
     deliver = _show if options.diff else _save
     results: list[Rewritten] = []
-    for group in _groups(done):
+    groups = list(_groups(done))
+    refused = _refused(groups, work) if options.verify else {}
+    for group in groups:
         problems = [problem for result in group for problem in (*result.failures, *_syntax_errors(result))]
         if not problems:
             problems = list(deliver([result for result in group if result.changed]))
@@ -55,10 +62,24 @@ def run(options: Namespace) -> int:
         results += () if problems else group
     # The summary gives way where standard output is a patch, or a source that came through standard input.
     piped = options.diff or STDIN in work.paths
-    print(_summary(results, options.diff), end="", file=sys.stderr if piped else sys.stdout)
+    print(_summary(results, options.diff, refused), end="", file=sys.stderr if piped else sys.stdout)
     if len(results) < len(sources):
         return 2
-    return int(any(result.changed if options.diff else result.left for result in results))
+    return int(any(result.changed if options.diff else result.left for result in results) or bool(refused))
+
+
+def _refused(groups: Sequence[Sequence[Rewritten]], work: Work) -> dict[str, str]:
+    """Take back the rewrites that a verification does not prove; return the reasons by name of the file."""
+    from mslint.commands.proof import unproven
+
+    candidates = [group for group in groups if any(r.changed for r in group) and not any(r.failures for r in group)]
+    refused: dict[str, str] = {}
+    for number, reason in unproven(candidates, work.program).items():
+        for result in candidates[number]:
+            if result.changed:
+                refused[result.source.filename] = reason
+            result.give_up()
+    return refused
 
 
 def _chosen(names: Sequence[str]) -> tuple[AnyCodemod, ...]:
@@ -141,13 +162,18 @@ def _patch_lines(data: bytes) -> list[bytes]:
     return io.BytesIO(data).readlines()
 
 
-def _summary(results: Sequence[Rewritten], dry: bool) -> str:
+def _summary(results: Sequence[Rewritten], dry: bool, refused: Mapping[str, str]) -> str:
     applied = [finding for result in results for finding in result.applied]
     changed = sum(result.changed for result in results)
     left = [finding for result in results for finding in result.left]
     verb = "Would fix" if dry else "Fixed"
     lines = [f"{verb} {counted(len(applied), 'finding')} in {counted(changed, 'file')}."] if applied else []
     lines += [f"  {number} {name} (by {codemod})" for (name, codemod), number in sorted(_tally(applied).items())]
+    if refused:
+        lines.append(
+            f"Left {counted(len(refused), 'file')} as {'it is' if len(refused) == 1 else 'they are'}, not proven:"
+        )
+        lines += [f"  {name}: {reason}" for name, reason in refused.items()]
     if left:
         lines.append(f"Left {counted(len(left), 'finding')} as {'it is' if len(left) == 1 else 'they are'}:")
         lines += [f"  {_place(finding)}: {finding.code} {_reason(finding)}" for finding in left]

@@ -109,7 +109,10 @@ class Work:
         """The program that the files make up."""
         from mslint.program.project import Program
 
-        typed = self._standard_input
+        try:
+            typed = self._standard_input
+        except Unreadable:  # whoever reads the sources is told
+            typed = None
         return Program(self.files) if typed is None else Program([typed.path], {typed.path: typed.text})
 
     @cached_property

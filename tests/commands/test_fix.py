@@ -80,6 +80,14 @@ def test_diff_is_a_patch(cli, project: Path) -> None:
     assert cli("fix", "--diff") == (0, "", "Nothing to fix.\n")
 
 
+def test_standard_input_that_cannot_be_read_is_one_error(cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    code, _, err = cli("fix", "-")
+    assert (code, err.count("error: ")) == (2, 1)
+    assert err.startswith("error: -: standard input is closed; name a file instead\n")
+    assert cli("check", "-").code == 2
+
+
 def test_standard_input_goes_to_standard_output(cli, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xef\xbb\xbfold_call()\r\n")))
     assert cli("fix", "-").out == "\ufeffnew_call()\r\n"
