@@ -251,7 +251,8 @@ def _groups(forms: _Forms, parts: list[cst.BaseExpression], *, sizes_known: bool
         if form.pieces and form.operations and not form.opaque:
             alike[form.number].append(part)
     for group in alike.values():
-        if len(group) > 1 and _span_one_slice([forms.form(part) for part in group]):
+        of_group = [forms.form(part) for part in group]
+        if len(group) > 1 and _span_one_slice(of_group) and (sizes_known or not _cross(of_group)):
             yield group
 
 
@@ -262,6 +263,16 @@ def _span_one_slice(group: list[_Form]) -> bool:
         if not all(one.is_followed_by(other) for one, other in pairwise(row)):
             return False
     return True
+
+
+def _cross(group: list[_Form]) -> bool:
+    """Tell whether the pieces of one operand go up where those of another go down, as in ``a0 * b1 + a1 * b0``.
+
+    To compute that at once, one of the tensors must be turned around first, and the result is summed over its pieces.
+    """
+    rows = list(zip(*(form.pieces for form in group), strict=True))
+    upward = {all(one.low < other.low for one, other in pairwise(row)) for row in rows}
+    return len(upward) > 1
 
 
 def _note(forms: _Forms, found: dict[Hashable, Fragments], group: list[cst.BaseExpression], glue: cst.CSTNode) -> None:

@@ -67,6 +67,8 @@ _PER_ROW = frozenset(
     UniformCandidateSampler unique_consecutive batched_nms BoundingBoxDecode_
     """.split()  # noqa: SIM905
 )
+# `mindspore.vmap` takes no body that differentiates (measured on 2.10.0): the rows of a Jacobian stay apart.
+_GRADIENTS = frozenset(["GradOperation", "grad", "value_and_grad", "jvp", "vjp", "jacfwd", "jacrev"])
 _ON_HOST = frozenset(["asnumpy", "tolist", "numpy", "nonzero", "masked_select", "argwhere", "unique"])
 _ON_HOST_PACKAGES = ("numpy", "scipy", "cv2", "random", "sklearn", "torch")
 _ADDING = frozenset(
@@ -198,7 +200,8 @@ class _Reader:
                 return False
             if isinstance(call.func, cst.Attribute) and call.func.attr.value in _ON_HOST:
                 return False
-            if any(_is_per_row(name) for name in _operators_run(self.values, call)):
+            run = _operators_run(self.values, call) | self._made_by(call)
+            if any(_is_per_row(name) or name.rpartition(".")[2] in _GRADIENTS for name in run):
                 return False
             # numpy on plain numbers (a scale, a length) does no harm.
             if (self.values.operator(call) or "").partition(".")[0] in _ON_HOST_PACKAGES and any(
@@ -206,6 +209,13 @@ class _Reader:
             ):
                 return False
         return True
+
+    def _made_by(self, call: cst.Call) -> set[str]:
+        """Return the operator that made what ``call`` calls: of ``f = grad(network)``, its name for ``f(x)``."""
+        makers = [call.func]
+        if isinstance(call.func, cst.Name):
+            makers = [binding.value for binding in self.values.reaching(call.func) if binding.value is not None]
+        return {self.values.operator(maker) or "" for maker in makers if isinstance(maker, cst.Call)}
 
     def _rows(self, block: cst.CSTNode, body: _Body) -> list[cst.Subscript] | None:
         """Return the reads of one row, or None if the loop's counter picks from something that need not be a tensor."""

@@ -26,7 +26,7 @@ def is_differentiated(module: Module, node: cst.CSTNode) -> bool:
     """Tell whether ``node`` is part of a network or loss that training runs, as far as the program shows.
 
     In a Cell that is what ``construct`` runs, branches for inference apart; outside of one, functions that a ``construct`` or
-    a differentiated function calls, and functions that nothing in sight calls.
+    a differentiated function calls, and functions that nothing in sight calls, not even a script.
     """
     function = _outermost_function(module, node)
     if function is None or _is_inference_branch(module, node):
@@ -132,8 +132,11 @@ def _is_called_in_training(module: Module, function: cst.FunctionDef, name: str,
     if not operators and any(name.startswith(_ARRAYS) for name in run):
         return False
     if not callers:
-        # What nothing calls, a user may: a loss of a library.
-        return operators and unless_called
+        # What nothing calls, a user may: a loss of a library. What a script runs by itself is no part of a loss.
+        scripts = (
+            [other for other in graph.graph.predecessors(node) if other.endswith(":")] if node in graph.graph else []
+        )
+        return operators and unless_called and (not scripts or any(_differentiates(graph, other) for other in scripts))
     return any(_differentiates(graph, other) for other in callers)
 
 

@@ -213,6 +213,51 @@ class FragmentedSlicing(Rule):
         """,
     )
     VALID = (
+        # A product of complex numbers: the pieces of one factor go up where those of the other go down.
+        """
+        from mindspore import nn, ops
+
+        class Rotate(nn.Cell):
+            def construct(self, wave, phase):
+                real = wave[..., 0] * phase[..., 0] - wave[..., 1] * phase[..., 1]
+                imaginary = wave[..., 0] * phase[..., 1] + wave[..., 1] * phase[..., 0]
+                return ops.stack((real, imaginary), -1)
+        """,
+        # Jacobians: a body that differentiates cannot be put into vmap.
+        """
+        import mindspore as ms
+        from mindspore import nn, ops
+
+        class Jacobian(nn.Cell):
+            def __init__(self, network):
+                super().__init__()
+                self.network = network
+                self.gradient = ops.GradOperation(get_all=True, sens_param=True)
+
+            def construct(self, x, directions):
+                along = []
+                for i in range(directions.shape[0]):
+                    along.append(ms.jvp(self.network, x, directions[i, :])[1])
+                derivative = self.gradient(self.network)
+                back = []
+                for i in range(directions.shape[0]):
+                    back.append(derivative(x, directions[i, :])[0])
+                return ops.stack(along), ops.stack(back)
+        """,
+        # What a script evaluates and plots by itself.
+        """
+        import mindspore.dataset as ds
+        from mindspore import ops, load_checkpoint
+
+        def lift(network, surface):
+            pressure = ops.squeeze(network(surface))
+            total = 0.0
+            for i in range(pressure.shape[0]):
+                total = total + pressure[i, 0] * surface[i, 1]
+            return print(total)
+
+        lift(load_checkpoint("net.ckpt"), ds.NumpySlicesDataset("surface.npy"))
+        """,
         # Lists and tuples of feature maps, levels, losses, layers.
         """
         from mindspore import nn, ops
