@@ -32,6 +32,7 @@ class BuiltIn:
 AnyCodemod = BuiltIn | type[Codemod]
 
 BUILT_IN = (
+    BuiltIn("freeze-parameters", "codemods.freeze_parameters:FreezeParameters", ("MS103",)),
     BuiltIn("functional-grad", "codemods.functional_grad:FunctionalGrad", ("MS101",)),
     BuiltIn("rank-seed", "codemods.rank_seed:RankSeed", ("MS302", "MS303")),
     BuiltIn("shard-dataset", "codemods.shard_dataset:ShardDataset", ("MS301",)),

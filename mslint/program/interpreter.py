@@ -1255,7 +1255,12 @@ class Interpreter:
         if isinstance(flag, Constant) and not flag.value:
             frame = self._frames[-1]
             maker = frame.this if frame.name == "__init__" and isinstance(frame.this, Thing) else None
-            thing.hushed.append(Hush(method, place, maker))
+            thing.hushed.append(Hush(method, place, maker, self._listed_before(thing)))
+
+    def _listed_before(self, thing: Thing) -> bool:
+        own = {id(item) for item in below(thing)}
+        listed = [item.weights.held for item in self.things if item.weights is not None]
+        return any(own & held for held in (*listed, *(step.weights.held for step in self.training_steps)))
 
     def _apply(
         self, thing: Thing, arguments: list[Value], keywords: dict[str, Value], place: Place, written: str

@@ -10,6 +10,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
+from mslint.program.facts import dotted
 from mslint.program.interpreter import Exhausted, Interpreter
 from mslint.program.project import Program
 from mslint.program.values import (
@@ -63,6 +64,12 @@ class VainFreeze:
     hush: Hush
     pretrained: bool
     step: Place
+    weights: Place
+    """Where the weights of that step are listed: its optimizer."""
+    every: bool
+    """Whether they are listed with the frozen ones."""
+    other: Place | None
+    """Another training step that trains the network, as it should."""
 
 
 @dataclass
@@ -222,7 +229,16 @@ def _judge_hushed(
         elif thing in reached and trained - own:
             for hush in thing.hushed:
                 made = hush.maker is not None and (hush.maker is target or id(hush.maker) in interpreter.called)
-                result.vain.add(VainFreeze(hush, thing.loaded and made, step))
+                other = _trained_by_another(interpreter, thing, target)
+                pretrained = thing.loaded and made
+                result.vain.add(VainFreeze(hush, pretrained, step, weights.place, weights.every, other))
+
+
+def _trained_by_another(interpreter: Interpreter, thing: Thing, target: Value) -> Place | None:
+    """Return where a step on something else than ``target`` trains ``thing``, if one does."""
+    own = {id(item) for item in below(thing)}
+    steps = (step for step in interpreter.training_steps if _identity(step.target) != _identity(target))
+    return next((step.place for step in steps if own & step.weights.held), None)
 
 
 def _alone(program: Program, path: Path, visited: set[str]) -> Iterator[Training]:
@@ -258,17 +274,20 @@ def _builders(program: Program, reference: str) -> list[str]:
 
 
 def _find_builders(program: Program, reference: str) -> Iterator[str]:
+    """Yield the classes that build the class ``reference``, wherever they keep it."""
     home = _path(reference)
     name = reference.rpartition(":")[2]
+    mention = re.compile(rf"\b{name}\b")
     for user in sorted({home, *program.importers(home)}):
-        for other, facts in program.facts(user).classes.items():
-            if f"{user}:{other}" == reference:
+        tree = program.tree(user) if _says(program, user, mention) else None
+        for other in tree.body if tree is not None else ():
+            if not isinstance(other, ast.ClassDef) or f"{user}:{other.name}" == reference:
                 continue
-            callees = {built.callee for built in facts.built.values()}
+            callees = {dotted(call.func) or "" for call in ast.walk(other) if isinstance(call, ast.Call)}
             if any(
                 callee.rpartition(".")[2] == name and program.dotted_in(user, callee) == reference for callee in callees
             ):
-                yield f"{user}:{other}"
+                yield f"{user}:{other.name}"
 
 
 def _follow_class(program: Program, reference: str) -> Training:

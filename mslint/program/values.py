@@ -213,6 +213,8 @@ class Hush:
     place: Place
     maker: Thing | None
     """The object in whose constructor it stands."""
+    late: bool
+    """Whether an optimizer had listed the network's parameters before."""
 
 
 @dataclass(eq=False)

@@ -51,8 +51,9 @@ class FreezeThatDoesNot(Rule):
                 parameter.requires_grad = False
 
     Fix safety
-        No codemod yet. Freezing for real changes what is trained, which is the point; write the loop before the optimizer
-        is built, or pass the weights of the trained network alone.
+        Unsafe: freezing for real changes what is trained, which is the point. Left to you where another step trains the
+        network: there the optimizer of this step gets the weights of the other networks alone.
+        ``mslint codemod freeze-parameters`` has the details.
 
     References
         https://www.mindspore.cn/docs/en/master/api_python/nn/mindspore.nn.Cell.html
@@ -63,6 +64,7 @@ class FreezeThatDoesNot(Rule):
     severity = Severity.ERROR
     summary = "set_grad(False) or set_train(False) is the only freeze of a network that is trained nevertheless"
     triggers = (b"set_grad(", b"set_train(", b".train(False", b".eval()")
+    codemod = "freeze-parameters"
     INVALID = (
         """
         from mindspore import nn
