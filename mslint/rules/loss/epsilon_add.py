@@ -78,7 +78,8 @@ class EpsilonAdd(Rule):
           compute.
 
         Counts, masks, areas, unions, Dice and IoU ratios, distances, Charbonnier and Gumbel formulas, optimizers and the
-        statistics of normalisation layers need their epsilon: they are left alone, and so is NumPy code.
+        statistics of normalisation layers need their epsilon: they are left alone, and so are NumPy code and Cells with a
+        ``bprop`` of their own.
 
     Why it matters
         The point is numbers, not speed. An epsilon in a logarithm caps the loss at ``-log(e)`` and takes the gradient of
@@ -303,6 +304,19 @@ class EpsilonAdd(Rule):
         """,
     )
     VALID = (
+        # A Cell that writes its gradient itself: the logarithm is only shown.
+        """
+        from mindspore import nn, ops
+
+        class NegativeLogarithm(nn.Cell):
+            def construct(self, logits, one_hot):
+                scores = ops.exp(logits - logits.max(-1, keepdims=True))
+                probability = scores / scores.sum(-1, keepdims=True)
+                return -(ops.log(probability + 1e-24) * one_hot).sum(-1)
+
+            def bprop(self, logits, one_hot, out, dout):
+                return (ops.softmax(logits) - one_hot) * dout.expand_dims(-1), ops.zeros_like(one_hot)
+        """,
         # Stable already.
         """
         from mindspore import nn, ops
@@ -449,6 +463,8 @@ class EpsilonAdd(Rule):
             place = conclusion.place
             if place.module is not module or place.node in reported or not _runs_operators(module, place.node):
                 continue
+            if _has_own_gradient(module, place.node):
+                continue
             reported.add(place.node)
             yield Finding(
                 self.code,
@@ -461,6 +477,14 @@ class EpsilonAdd(Rule):
                 related=tuple(_related(conclusion)),
                 subject=conclusion.subject,
             )
+
+
+def _has_own_gradient(module: Module, node: cst.CSTNode) -> bool:
+    """Tell whether ``node`` stands in a Cell with a ``bprop``: no gradient goes through what its ``construct`` computes."""
+    owner = next((item for item in module.ancestors(node) if isinstance(item, cst.ClassDef)), None)
+    return owner is not None and any(
+        isinstance(item, cst.FunctionDef) and item.name.value == "bprop" for item in owner.body.body
+    )
 
 
 def _conclusions(module: Module) -> Iterator[_Conclusion]:
