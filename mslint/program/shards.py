@@ -11,6 +11,7 @@ from mslint.program.rehearsal.values import (
     NONE,
     Constant,
     Made,
+    Object,
     Parallel,
     Sequence,
     Symbol,
@@ -75,6 +76,10 @@ def _distributes(run: Run, sampler: Value) -> bool:
         return sampler.name.endswith("DistributedSampler") or holds_rank(
             (*sampler.arguments, *dict(sampler.keywords).values())
         )
+    if isinstance(sampler, Object):
+        # A sampler of the program's own distributes if it was given a rank, or asks for it.
+        _, rank, device = parts(sampler)
+        return rank or device or reads_rank(run, [sampler])
     return sampler != NONE
 
 

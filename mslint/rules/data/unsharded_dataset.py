@@ -176,6 +176,40 @@ class UnshardedDataset(Rule):
         for x, y in ds.MnistDataset("digits", sampler=ds.RandomSampler(num_samples=100)):  # <- MS301
             step(x, y)
         """,
+        # A sampler of the program's own for one device; the one for several is there, but nobody hands on the rank.
+        """
+        import numpy as np
+        import mindspore as ms
+        import mindspore.dataset as ds
+        from mindspore.communication import init
+        from settings import model, rows
+
+        class Mixed(ds.Sampler):
+            def __init__(self, count):
+                super().__init__(count)
+                self.count = count
+
+            def __iter__(self):
+                return iter(np.random.permutation(self.count))
+
+        class Share(Mixed):
+            def __init__(self, count, rank, size):
+                super().__init__(count // size)
+                self.rank, self.size = rank, size
+
+            def __iter__(self):
+                return iter(np.random.permutation(self.count)[self.rank :: self.size])
+
+        def open_set(rank=None, size=None):
+            sampler = Mixed(len(rows))
+            if rank is not None and size is not None:
+                sampler = Share(len(rows), rank, size)
+            return ds.GeneratorDataset(rows, ["x"], sampler=sampler)  # <- MS301
+
+        init()
+        ms.set_auto_parallel_context(parallel_mode="data_parallel")
+        model.train(1, open_set())
+        """,
     )
     VALID = (
         # Shards, a distributing sampler, one given later, shards in ** or by position, a sampler of the program's own.
@@ -192,6 +226,13 @@ class UnshardedDataset(Rule):
             def __iter__(self):
                 return iter(self.own)
 
+        class Asking:
+            def __init__(self, count):
+                self.count = count
+
+            def __iter__(self):
+                return iter(range(get_rank(), self.count, get_group_size()))
+
         init()
         rank, size = get_rank(), get_group_size()
         ms.set_auto_parallel_context(parallel_mode="data_parallel")
@@ -200,6 +241,7 @@ class UnshardedDataset(Rule):
         model.train(1, ds.ImageFolderDataset("train", sampler=ds.DistributedSampler(size, rank)))
         model.train(1, ds.ImageFolderDataset("train", **shards))
         model.train(1, ds.ImageFolderDataset("train", sampler=Share(100, rank, size)))
+        model.train(1, ds.ImageFolderDataset("train", sampler=Asking(100)))
         later = ds.ImageFolderDataset("train")
         later.use_sampler(ds.DistributedSampler(size, rank))
         model.train(1, later)
@@ -489,6 +531,10 @@ def _has_twin(run: Run, event: Event) -> bool:
 def _advice(source: UnshardedSource, event: Event) -> str:
     if argument(event, source.kind, "num_shards") != NONE:
         return "num_shards is 1 there; pass the number of ranks and get_rank()"
+    if argument(event, source.kind, "sampler") != NONE:
+        return (
+            "its sampler knows of no ranks, and takes the place of num_shards; let it give each rank a part of its own"
+        )
     size, rank = _at_hand(event, RANK_SIZE), _at_hand(event, RANK)
     if size and rank:
         return f"`{size}` and `{rank}` are at hand; pass num_shards={size}, shard_id={rank} (fewer steps make an epoch)"
