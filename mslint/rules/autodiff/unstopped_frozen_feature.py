@@ -273,6 +273,35 @@ class UnstoppedFrozenFeature(Rule):
         """,
     )
     VALID = (
+        # No script trains the generator; its blocks are kept by a name made up in a loop, and each is given the picture
+        # that the one before it has made.
+        """
+        from mindspore import nn, ops
+
+        class Block(nn.Cell):
+            def __init__(self):
+                super().__init__()
+                self.conv = nn.Conv2d(8, 3, 3)
+                self.blur = nn.Conv2d(3, 3, 5)
+                for parameter in self.blur.get_parameters():
+                    parameter.requires_grad = False
+
+            def construct(self, x, picture):
+                return x, self.conv(x) + self.blur(picture)
+
+        class Generator(nn.Cell):
+            def __init__(self, depth):
+                super().__init__()
+                self.depth = depth
+                for number in range(depth):
+                    block = Block()
+                    setattr(self, f"block{number}", block)
+
+            def construct(self, x, picture):
+                for number in range(self.depth):
+                    x, picture = getattr(self, f"block{number}")(x, picture)
+                return picture
+        """,
         # A frozen network on a prediction, a frozen discriminator on the generator's output, a frozen blur: the gradient
         # must pass.
         """
