@@ -9,6 +9,7 @@ from pathlib import Path
 import libcst as cst
 
 from mslint.findings import Finding, Position, Related, Severity
+from mslint.program.calls import CallSite
 from mslint.program.dependence import Dependence, Source, values_of
 from mslint.program.parallel_runs import ParallelRun, parallel_runs
 from mslint.program.randomness import Draw, Purpose, Seed, Stream, randomness_of, seeded_by
@@ -457,8 +458,8 @@ class RankBlindSeed(Rule):
             seed,
             node,
             Severity.INFO,
-            f"every rank seeds with the same `{seed.argument}`: initial weights and the order of shards agree, as they must, "
-            f"but so does {later}; keep this seed, and seed the data set anew, by `dataset.config.set_seed(SEED + "
+            f"every rank seeds with the same {_number(run, seed)}: initial weights and the order of shards agree, as they "
+            f"must, but so does {later}; keep this seed, and seed the data set anew, by `dataset.config.set_seed(SEED + "
             "get_rank())`, once the network and the sharded data set are built",
             [*_why_alike(module, run, seed), *(_drawn(module, draw) for draw in drawn)],
         )
@@ -468,7 +469,7 @@ class RankBlindSeed(Rule):
         if seed.node in random.item_functions | random.weight_functions or seed in random.local_seeds:
             return
         draws = _draws_after(run, seed)
-        what = f"every rank seeds {next(iter(seed.streams)).value} with the same `{seed.argument}`"
+        what = f"every rank seeds {next(iter(seed.streams)).value} with the same {_number(run, seed)}"
         why = _why_alike(module, run, seed)
         drawn = _for_samples(run, draws)
         if drawn:
@@ -601,6 +602,26 @@ def _why_alike(module: Module, run: ParallelRun, seed: Seed) -> list[Related]:
         calls = [call for call in run.graph.callers(seed.node) if f"{call.path}:{call.function}" in run.reached]
         places += [place_of(module, call.path, call.row, "the seed is given here") for call in calls[:3]]
     return places
+
+
+def _number(run: ParallelRun, seed: Seed) -> str:
+    """Return the seed as written, with the defaults that its parameters keep: ``seed + rank`` alone sounds like different
+    numbers."""
+    function = run.graph.functions[seed.node]
+    calls = [call for call in run.graph.callers(seed.node) if f"{call.path}:{call.function}" in run.reached]
+    words = re.findall(r"\w+", seed.argument or "")
+    kept = [
+        f"`{name}` is always {default}"
+        for name, default in function.defaults
+        if name in words and not any(_is_given(call, function.parameters.index(name), name) for call in calls)
+    ]
+    return f"`{seed.argument}`" + (f" ({', '.join(kept)})" if kept and len(words) > 1 else "")
+
+
+def _is_given(call: CallSite, position: int, name: str) -> bool:
+    if any(argument.startswith("*") for argument in call.arguments) or call.keyword("**") is not None:
+        return True
+    return len(call.arguments) > position or call.keyword(name) is not None
 
 
 def _drawn(module: Module, draw: Draw) -> Related:
