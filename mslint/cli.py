@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import sys
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import ArgumentParser, HelpFormatter, RawDescriptionHelpFormatter
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from typing import NoReturn
 
@@ -18,6 +19,7 @@ VERBS = {
     "verify": "prove by compilation that a rewrite computes the same loss and gradients",
     "rule": "list the rules, or explain one",
     "codemod": "list the codemods, or explain one",
+    "config": "print the settings that hold for a file, and where they are written",
 }
 """Each verb is the module of that name in mslint.commands, imported only when it is asked for."""
 
@@ -74,7 +76,12 @@ def _run(arguments: list[str]) -> int:
     if verb in VERBS:
         command = import_module(f"mslint.commands.{verb}")
         parser = _Parser(
-            f"mslint {verb}", description=f"mslint {verb}: {VERBS[verb]}.", epilog=_EXIT_CODES, allow_abbrev=False
+            f"mslint {verb}",
+            usage=f"mslint {verb} [OPTIONS] {command.OPERANDS}",
+            description=f"mslint {verb}: {VERBS[verb]}.",
+            epilog=_EXIT_CODES,
+            formatter_class=partial(HelpFormatter, max_help_position=32),
+            allow_abbrev=False,
         )
         command.add_arguments(parser)
         code: int = command.run(parser.parse_args(rest))

@@ -21,6 +21,8 @@ from mslint.source.text import shown
 
 FORMATS = ("full", "concise", "json", "sarif")
 
+OPERANDS = "[PATH ...]"
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Describe the command line of ``mslint check``."""
@@ -60,7 +62,9 @@ def _check(work: Work) -> tuple[list[Finding], dict[str, str], bool]:
         if source is None:
             complete = False
             continue
-        checked = examine(source, work.rules_for(source.path), work.program, all_codemods(), work.target_version)
+        checked = examine(
+            source, work.rules_for(source.path), work.program, all_codemods(), work.version_for(source.path)
+        )
         for failure in checked.failures:
             error(failure)
         complete = complete and checked.complete

@@ -9,6 +9,8 @@ from codemods.base import Codemod
 from codemods.registry import all_codemods, load, named
 from mslint.console import remedy
 
+OPERANDS = "[NAME]"
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Describe the command line of ``mslint codemod``."""

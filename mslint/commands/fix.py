@@ -25,6 +25,8 @@ from mslint.source.files import python_files
 from mslint.source.text import Source, Unreadable, read
 from mslint.source.write import write_all
 
+OPERANDS = "[PATH ...]"
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Describe the command line of ``mslint fix``."""
@@ -48,7 +50,7 @@ def run(options: Namespace) -> int:
         raise UsageError("--verify needs files: what comes through standard input cannot be run")
     sources = list(work.sources())
     readable = [source for source in sources if source is not None]
-    done = rewrite_sources(readable, work.program, codemods, options.unsafe_fixes, work.target_version, work.rules_for)
+    done = rewrite_sources(readable, work.program, codemods, options.unsafe_fixes, work.version_for, work.rules_for)
     deliver = _show if options.diff else _save
     results: list[Rewritten] = []
     groups = list(_groups(done))
@@ -212,7 +214,7 @@ def rewrite_files(
     files = python_files(paths)
     rules = all_rules()
     results = rewrite_sources(
-        [read(path) for path in files], Program(files), chosen, unsafe, target_version, lambda path: rules
+        [read(path) for path in files], Program(files), chosen, unsafe, lambda path: target_version, lambda path: rules
     )
     for result in results:
         for problem in _syntax_errors(result):

@@ -66,7 +66,7 @@ def rewrite_source(
 ) -> Rewritten:
     """Return ``source`` alone rewritten by ``codemods`` (see ``rewrite_sources``)."""
     allowed = tuple(all_rules() if rules is None else rules)
-    return rewrite_sources([source], program, codemods, unsafe, target_version, lambda path: allowed)[0]
+    return rewrite_sources([source], program, codemods, unsafe, lambda path: target_version, lambda path: allowed)[0]
 
 
 def rewrite_sources(
@@ -74,16 +74,16 @@ def rewrite_sources(
     program: Program,
     codemods: Sequence[AnyCodemod],
     unsafe: bool,
-    target_version: Version,
+    version_for: Callable[[Path], Version],
     rules_for: Callable[[Path], Sequence[AnyRule]],
 ) -> list[Rewritten]:
     """Return ``sources`` rewritten by ``codemods``: by their safe fixes, with ``unsafe`` by the others too.
 
-    ``rules_for`` gives the rules whose findings may be rewritten in a file. A fix that edits several files is made only if
-    all of them are among ``sources``.
+    ``version_for`` gives the MindSpore that a file is written for, ``rules_for`` the rules whose findings may be rewritten in
+    it. A fix that edits several files is made only if all of them are among ``sources``.
     """
     accepted = {Applicability.SAFE, Applicability.UNSAFE} if unsafe else {Applicability.SAFE}
-    rewriting = _Rewriting(sources, program, codemods, accepted, target_version, rules_for)
+    rewriting = _Rewriting(sources, program, codemods, accepted, version_for, rules_for)
     rewriting.run()
     return list(rewriting.files.values())
 
@@ -95,7 +95,7 @@ class _Rewriting:
         program: Program,
         codemods: Sequence[AnyCodemod],
         accepted: set[Applicability],
-        target_version: Version,
+        version_for: Callable[[Path], Version],
         rules_for: Callable[[Path], Sequence[AnyRule]],
     ) -> None:
         self.files = {source.path: Rewritten(source, source.text) for source in sources}
@@ -103,7 +103,7 @@ class _Rewriting:
         self._codemods = codemods
         self._codes = {code for codemod in codemods for code in codemod.rules}
         self._accepted = accepted
-        self._target_version = target_version
+        self._version_for = version_for
         self._rules_for = rules_for
         self._passes = dict.fromkeys(self.files, 0)
         self._waiting = deque(self.files)
@@ -120,7 +120,7 @@ class _Rewriting:
         """Make the fixes that ``file`` needs and that go together; tell whether there were any."""
         path = file.source.path
         rules = [rule for rule in self._rules_for(path) if rule.code in self._codes]
-        checked = examine(file.current, rules, self._program, self._codemods, self._target_version)
+        checked = examine(file.current, rules, self._program, self._codemods, self._version_for(path))
         file.left = tuple(self._within_reach(finding) for finding in checked.findings)
         if not checked.complete:
             self._give_up(file, self._why(file, checked))

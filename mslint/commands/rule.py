@@ -11,6 +11,8 @@ from mslint.rules.base import Rule
 from mslint.rules.evidence import evidence_of
 from mslint.rules.registry import all_rules, load
 
+OPERANDS = "[CODE|NAME]"
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Describe the command line of ``mslint rule``."""

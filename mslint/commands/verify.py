@@ -10,16 +10,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mslint.config import Version, find_config, parse_version
+from mslint.config import Config, Configurations, Version, parse_version
 from mslint.console import UsageError
 from mslint.engine import syntax_error
 from mslint.findings import Verdict
-from mslint.source.text import Source, Unreadable, read
+from mslint.source.text import Source, Unreadable, read, shown
 
 if TYPE_CHECKING:
     from mslint.verify import Verification
 
+_TIMEOUT = 120
 _EXIT_CODES = {Verdict.EQUIVALENT: 0, Verdict.DIFFERENT: 1, Verdict.UNVERIFIED: 2}
+
+OPERANDS = "SCRIPT [-- ARGUMENTS]"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -38,10 +41,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--target-version", metavar="X.Y", type=_version, help="MindSpore to write for (default: 2.10)")
     parser.add_argument("--entry", metavar="FUNC", help="import the script and call this function of it")
     parser.add_argument("--mode", choices=("graph", "pynative", "both"), default="both")
-    parser.add_argument("--ranks", metavar="N", type=int, default=1, help="only 1 so far")
-    parser.add_argument(
-        "--timeout", metavar="S", type=_positive, default=120, help="seconds for each run (default: 120)"
-    )
+    parser.add_argument("--ranks", metavar="N", type=int, help="only 1 so far")
+    parser.add_argument("--timeout", metavar="S", type=_positive, help=f"seconds for each run (default: {_TIMEOUT})")
     parser.add_argument("--memory", metavar="GB", type=_positive, default=8, help="for each run (default: 8)")
     parser.add_argument("--output-format", choices=("text", "json"), default="text")
     parser.add_argument("--output-file", metavar="FILE", type=Path, help="write the report there")
@@ -55,18 +56,34 @@ def run(options: Namespace) -> int:
     """
     from mslint.verify import VerifierUnavailable, require_mindspore
 
+    config = Configurations().of(options.script)
+    entry_from = "--entry" if options.entry else f"{config.file and shown(config.file)}: verify.entry"
+    _fill_in(options, config)
     if options.ranks != 1:
-        raise UsageError(f"--ranks {options.ranks}: only one rank can be verified")
+        raise UsageError(f"ranks {options.ranks}: only one rank can be verified")
     try:
         require_mindspore()
-        _require_entry(_parsed(options.script), options.entry)
-        verification = _verification(options)
+        _require_entry(_parsed(options.script), options.entry, entry_from)
+        verification = _verification(options, config.target_version)
     except OSError as problem:
         raise UsageError(f"{problem.filename}: {problem.strerror}" if problem.filename else str(problem)) from None
     except (Unreadable, VerifierUnavailable) as problem:
         raise UsageError(str(problem)) from None
     _deliver(_render(verification, options.output_format), options.output_file)
     return _EXIT_CODES[verification.verdict]
+
+
+def _fill_in(options: Namespace, config: Config) -> None:
+    """Let the configuration say what the command line leaves open."""
+    settings = config.verify
+    for name, value, usual in (
+        ("entry", settings.entry, None),
+        ("ranks", settings.ranks, 1),
+        ("timeout", settings.timeout, _TIMEOUT),
+        ("arguments", list(settings.args), []),
+    ):
+        if getattr(options, name) is None:
+            setattr(options, name, usual if value is None else value)
 
 
 def _parsed(script: Path) -> Source:
@@ -77,15 +94,15 @@ def _parsed(script: Path) -> Source:
     return source
 
 
-def _require_entry(source: Source, entry: str | None) -> None:
+def _require_entry(source: Source, entry: str | None, origin: str) -> None:
     from mslint.verify.entry import may_define
 
     # Known before anything runs: a script that trains when it is imported never comes to the call.
     if entry is not None and not may_define(source.text, entry):
-        raise UsageError(f"--entry {entry}: {source.filename} has no function of that name; name one of its own")
+        raise UsageError(f"{origin} {entry}: {source.filename} has no function of that name; name one of its own")
 
 
-def _verification(options: Namespace) -> Verification:
+def _verification(options: Namespace, target_version: Version) -> Verification:
     from mslint.verify import MODES, Verification, verify
 
     script: Path = options.script
@@ -93,7 +110,7 @@ def _verification(options: Namespace) -> Verification:
         _parsed(options.against)
         replacements = {script.resolve(strict=True): options.against.read_bytes()}
     else:
-        target = options.target_version or find_config([script]).target_version
+        target = options.target_version or target_version
         replacements = rewritten(script, options.codemod, target, options.unsafe_fixes)
     if not replacements:
         reason = f"{', '.join(options.codemod)} changes nothing here, there is nothing to verify"
@@ -131,7 +148,7 @@ def rewritten(script: Path, codemods: Sequence[str], target_version: Version, un
 
 
 def _leave_to_the_script(parser: ArgumentParser) -> None:
-    """Let ``arguments`` be what follows ``--``.
+    """Let ``arguments`` be what follows ``--``, None without one.
 
     argparse cannot: a positional that may be empty is taken as empty as soon as an option follows the script.
     """
@@ -141,7 +158,7 @@ def _leave_to_the_script(parser: ArgumentParser) -> None:
         own = list(given)
         end = own.index("--") if "--" in own else len(own)
         options = parse(own[:end], namespace)
-        options.arguments = own[end + 1 :]
+        options.arguments = own[end + 1 :] if "--" in own else None
         return options
 
     vars(parser)["parse_args"] = parse_args

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mslint.config import Config, Version, find_config, parse_version, read_config
+from mslint.config import Config, Configurations, Version, parse_version, read_config
 from mslint.console import UsageError, error, remedy, warning
 from mslint.rules.registry import AnyRule, all_rules
 from mslint.rules.selection import check_selectors, selected
-from mslint.source.files import Exclusion, matched, patterns, python_files
+from mslint.source.files import located, matched, patterns, python_files
 from mslint.source.text import Source, Unreadable, decode, read, shown
 
 if TYPE_CHECKING:
@@ -26,14 +28,17 @@ STDIN = Path("-")
 
 def add_paths(parser: ArgumentParser) -> None:
     """Add what names files and folders."""
-    help = "files and folders (default: .); - reads standard input"
+    help = "files and folders (default: the configuration's paths, or .); - reads standard input"
     parser.add_argument("paths", metavar="PATH", nargs="*", type=Path, help=help)
     parser.add_argument("--stdin-filename", metavar="NAME", default="-", help="what standard input is called")
+    parser.add_argument("--force-exclude", action="store_true", help="leave out excluded files even if they are named")
 
 
 def add_selection(parser: ArgumentParser) -> None:
     """Add the options that choose rules, configuration and the MindSpore to write for."""
-    group = parser.add_argument_group("rules", "RULES: comma-separated codes, beginnings of codes, names, or ALL")
+    group = parser.add_argument_group(
+        "rules", "RULES: comma-separated codes, beginnings of codes, names, categories, severities, or ALL"
+    )
     for option, meaning in (
         ("--select", "only these; sets the configuration's choice aside"),
         ("--ignore", "not these"),
@@ -75,16 +80,27 @@ def _version(text: str) -> Version:
 
 
 @dataclass(frozen=True)
+class Wishes:
+    """What the command line says about rules: it goes before what the configurations say."""
+
+    select: tuple[str, ...] | None = None
+    extend_select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    target_version: Version | None = None
+
+
+@dataclass(frozen=True)
 class Work:
-    """The files to look at, and the rules that hold for each."""
+    """The files to look at, and what holds for each."""
 
     paths: tuple[Path, ...]
-    config: Config
-    rules: tuple[AnyRule, ...]
-    per_file_ignores: Mapping[tuple[Path, str], tuple[str, ...]]
-    """Selectors by the folder that a pattern is relative to and the pattern."""
-    target_version: Version
+    configurations: Configurations
+    wishes: Wishes
     stdin_filename: str = "<stdin>"
+    force_exclude: bool = False
+    _chosen: dict[Path | None, list[AnyRule]] = field(default_factory=dict)
+    """The rules by file of the configuration."""
 
     @property
     def files(self) -> list[Path]:
@@ -99,10 +115,20 @@ class Work:
     @cached_property
     def _found(self) -> tuple[list[Path], list[Unreadable]]:
         problems: list[Unreadable] = []
-        files = python_files([path for path in self.paths if path != STDIN], self._excluded, problems.append)
-        if not files and not problems and STDIN not in self.paths:
-            warning(f"no Python files found under {', '.join(map(str, self.paths))}")
+        wanted = [path for path in self.paths if path != STDIN and not (self.force_exclude and self._kept_out(path))]
+        files = python_files(wanted, self._excluded, problems.append)
+        if not files and not problems and wanted:
+            warning(f"no Python files found under {', '.join(map(str, wanted))}")
         return files, sorted(problems, key=lambda problem: problem.filename)
+
+    def _excluded(self, path: Path, is_folder: bool) -> bool:
+        return self.configurations.at(path.parent).excludes(path, is_folder)
+
+    def _kept_out(self, path: Path) -> bool:
+        """Tell whether a walk from the working directory would leave ``path`` out."""
+        cwd, place = Path.cwd(), located(path)
+        folders = [folder for folder in place.parents if folder.is_relative_to(cwd) and folder != cwd]
+        return self._excluded(place, place.is_dir()) or any(self._excluded(folder, True) for folder in folders)
 
     @cached_property
     def program(self) -> Program:
@@ -122,15 +148,6 @@ class Work:
         source = decode(_standard_input(), Path(self.stdin_filename).absolute(), self.stdin_filename)
         return replace(source, from_stdin=True)
 
-    @property
-    def _excluded(self) -> Exclusion:
-        if not self.config.exclude:
-            return lambda path, is_folder: False
-        spec, folder = patterns(self.config.exclude), self.config.folder.resolve()
-        return lambda path, is_folder: (
-            path.is_relative_to(folder) and bool(matched(spec, path.relative_to(folder), is_folder))
-        )
-
     def sources(self) -> Iterator[Source | None]:
         """Read the files in order; what cannot be read is reported and given as None."""
         for problem in self.unreadable:
@@ -144,12 +161,41 @@ class Work:
                 yield None
 
     def rules_for(self, path: Path) -> Sequence[AnyRule]:
-        """Return the rules that hold for the file at the absolute ``path``."""
+        """Return the rules that hold for the file at ``path``."""
+        config = self.configurations.of(path)
+        rules = self.rules_by(config)
+        if not config.per_file_ignores and not self.wishes.per_file_ignores:
+            return rules
+        own = [(config.folder, pattern, selectors) for pattern, selectors in config.per_file_ignores.items()]
+        asked = [(Path.cwd(), pattern, selectors) for pattern, selectors in self.wishes.per_file_ignores]
+        place = located(path)
         ignore: list[str] = []
-        for (folder, pattern), selectors in self.per_file_ignores.items():
-            if path.is_relative_to(folder) and matched(patterns((pattern,)), path.relative_to(folder)):
+        for folder, pattern, selectors in (*own, *asked):
+            if place.is_relative_to(folder) and matched(patterns((pattern,)), place.relative_to(folder)):
                 ignore += selectors
-        return selected(self.rules, ["ALL"], ignore) if ignore else self.rules
+        return selected(rules, ["ALL"], ignore) if ignore else rules
+
+    def rules_by(self, config: Config) -> list[AnyRule]:
+        """Return the rules that hold where ``config`` does. Raises UsageError if it names rules that there are not."""
+        if config.file not in self._chosen:
+            self._chosen[config.file] = self._choose(config)
+        return self._chosen[config.file]
+
+    def _choose(self, config: Config) -> list[AnyRule]:
+        rules, wishes = all_rules(), self.wishes
+        if config.file:
+            with _rule_remedy():
+                check_selectors(rules, config.selectors(), shown(config.file))
+        if wishes.select is not None:
+            return selected(rules, [*wishes.select, *wishes.extend_select], wishes.ignore)
+        chosen = ["ALL"] if config.select is None else config.select
+        return selected(
+            rules, [*chosen, *config.extend_select, *wishes.extend_select], [*config.ignore, *wishes.ignore]
+        )
+
+    def version_for(self, path: Path) -> Version:
+        """Return the MindSpore that the file at ``path`` is written for."""
+        return self.wishes.target_version or self.configurations.of(path).target_version
 
 
 def _standard_input() -> bytes:
@@ -163,54 +209,47 @@ def _standard_input() -> bytes:
 
 def prepare(options: Namespace) -> Work:
     """Bring command line and configuration together."""
-    paths = options.paths or [Path()]
+    wishes = Wishes(
+        None if options.select is None else tuple(options.select),
+        tuple(options.extend_select or ()),
+        tuple(options.ignore or ()),
+        tuple((pattern, tuple(selectors)) for pattern, selectors in options.per_file_ignores),
+        options.target_version,
+    )
+    _check(wishes)
+    configurations = Configurations(read_config(options.config) if options.config else None)
+    paths = options.paths or _usual_paths(configurations.at(Path.cwd()))
     if STDIN in paths and len(paths) > 1:
         raise UsageError("- (standard input) stands alone")
-    places = [Path(options.stdin_filename) if path == STDIN else path for path in paths]
-    config = read_config(options.config) if options.config else find_config([p for p in places if p != STDIN])
-    cwd = Path.cwd()
-    per_file = {(config.folder, pattern): tuple(codes) for pattern, codes in config.per_file_ignores.items()}
-    per_file |= {(cwd, pattern): tuple(codes) for pattern, codes in options.per_file_ignores}
-    _check_patterns("--per-file-ignores", (pattern for pattern, _ in options.per_file_ignores))
-    if config.file:
-        _check_patterns(f"{shown(config.file)}: exclude", config.exclude)
-        _check_patterns(f"{shown(config.file)}: per-file-ignores", config.per_file_ignores)
-    return Work(
-        tuple(paths),
-        config,
-        tuple(_rules(config, options)),
-        per_file,
-        options.target_version or config.target_version,
-        options.stdin_filename,
-    )
+    work = Work(tuple(paths), configurations, wishes, options.stdin_filename, options.force_exclude)
+    for path in paths:  # a mistake is told even if there is no file that it matters for
+        work.rules_by(configurations.of(path))
+    return work
 
 
-def _check_patterns(origin: str, lines: Iterable[str]) -> None:
-    for line in lines:
-        try:
-            patterns((line,))
-        except ValueError:
-            raise UsageError(f"{origin}: {line!r} is no pattern; write one as in .gitignore") from None
+def _usual_paths(config: Config) -> list[Path]:
+    """Return what to look at where the command line does not say."""
+    for path in config.paths:
+        if not os.path.exists(config.folder / path):
+            raise UsageError(
+                f"{shown(config.file or config.folder)}: paths: {path}: no such file or folder; correct it"
+            )
+    return [config.folder / path for path in config.paths] or [Path()]
 
 
-def _check_selectors(config: Config, options: Namespace) -> None:
+def _check(wishes: Wishes) -> None:
     rules = all_rules()
-    if config.file:
-        written = [*(config.select or ()), *config.ignore, *config.extend_select]
-        check_selectors(rules, [*written, *sum(config.per_file_ignores.values(), ())], str(config.file))
-    for option in ("select", "ignore", "extend_select"):
-        check_selectors(rules, getattr(options, option) or (), "--" + option.replace("_", "-"))
-    for _, codes in options.per_file_ignores:
-        check_selectors(rules, codes, "--per-file-ignores")
+    with _rule_remedy():
+        check_selectors(rules, wishes.select or (), "--select")
+        check_selectors(rules, wishes.ignore, "--ignore")
+        check_selectors(rules, wishes.extend_select, "--extend-select")
+        for pattern, selectors in wishes.per_file_ignores:
+            check_selectors(rules, selectors, "--per-file-ignores")
+            try:
+                patterns((pattern,))
+            except ValueError:
+                raise UsageError(f"--per-file-ignores: {pattern!r} is no pattern; write one as in .gitignore") from None
 
 
-def _rules(config: Config, options: Namespace) -> list[AnyRule]:
-    rules = all_rules()
-    with remedy("`mslint rule` lists them"):
-        _check_selectors(config, options)
-    extended = options.extend_select or []
-    ignored = options.ignore or []
-    if options.select is not None:
-        return selected(rules, [*options.select, *extended], ignored)
-    chosen = ["ALL"] if config.select is None else config.select
-    return selected(rules, [*chosen, *config.extend_select, *extended], [*config.ignore, *ignored])
+def _rule_remedy() -> AbstractContextManager[None]:
+    return remedy("`mslint rule` lists them")

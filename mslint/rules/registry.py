@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from mslint.console import warning
+from mslint.findings import Finding, Severity
 from mslint.plugins import third_party
 from mslint.rules.base import Rule
+
+if TYPE_CHECKING:
+    from mslint.semantics.module import Module
 
 
 @dataclass(frozen=True)
@@ -33,7 +39,41 @@ class BuiltIn:
         return self.load()()
 
 
-AnyRule = BuiltIn | type[Rule]
+@dataclass(frozen=True)
+class Narrowed:
+    """A rule of which only the findings of some severities are wanted: one rule may know some things and suspect others."""
+
+    rule: AnyRule
+    severities: frozenset[Severity]
+
+    @property
+    def code(self) -> str:
+        """The rule's code."""
+        return self.rule.code
+
+    @property
+    def name(self) -> str:
+        """The rule's name."""
+        return self.rule.name
+
+    @property
+    def triggers(self) -> tuple[bytes, ...]:
+        """The rule's triggers."""
+        return self.rule.triggers
+
+    def load(self) -> type[Rule]:
+        """Import the rule's class."""
+        return load(self.rule)
+
+    def __call__(self) -> Narrowed:
+        return self
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        """Yield the findings in ``module`` that are wanted."""
+        return (finding for finding in self.rule().check(module) if finding.severity in self.severities)
+
+
+AnyRule = BuiltIn | Narrowed | type[Rule]
 
 # A small number is written in the file, or named there.
 EPSILON = (b"eps", b"EPS", b"Eps", b"0.00", b"** -", b"**-", *(b"e-%d" % digit for digit in range(10)))
@@ -111,4 +151,12 @@ def all_rules() -> tuple[AnyRule, ...]:
 
 def load(rule: AnyRule) -> type[Rule]:
     """Return the class of ``rule``."""
-    return rule.load() if isinstance(rule, BuiltIn) else rule
+    return rule if isinstance(rule, type) else rule.load()
+
+
+def category(rule: AnyRule) -> str:
+    """Return the name of the folder that ``rule`` lies in, such as ``autodiff``; empty for one that lies in none."""
+    if isinstance(rule, Narrowed):
+        return category(rule.rule)
+    module = rule.target.partition(":")[0] if isinstance(rule, BuiltIn) else rule.__module__
+    return module.rpartition(".")[0].rpartition(".")[2]

@@ -1,37 +1,54 @@
-"""Which rules a user wants: by code, by the beginning of a code, by name, or ALL."""
+"""Which rules a user wants: by code, the beginning of a code, name, category, severity, or ALL."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 from mslint.console import UsageError, nearest
-from mslint.rules.registry import AnyRule
+from mslint.findings import Severity
+from mslint.rules.registry import AnyRule, Narrowed, category
+
+_SEVERITIES = frozenset(Severity)
+_BROAD = len("MS1")
+"""A category or severity says as much as the beginning of a code that stands for a category."""
 
 
 def selected(rules: Iterable[AnyRule], select: Sequence[str], ignore: Sequence[str]) -> list[AnyRule]:
-    """Return the rules that ``select`` means and ``ignore`` does not; the longer selector wins, ``ignore`` a draw."""
-    return [rule for rule in rules if _strength(rule, select) > _strength(rule, ignore)]
+    """Return the rules that ``select`` means and ``ignore`` does not; the longer selector wins, ``ignore`` a draw.
+
+    A rule that is wanted for some severities only comes back narrowed to them.
+    """
+    chosen: list[AnyRule] = []
+    for rule in rules:
+        wanted = frozenset(s for s in Severity if _strength(rule, s, select) > _strength(rule, s, ignore))
+        if wanted:
+            chosen.append(rule if wanted == _SEVERITIES else Narrowed(rule, wanted))
+    return chosen
 
 
 def check_selectors(rules: Iterable[AnyRule], selectors: Iterable[str], origin: str) -> None:
     """Refuse a selector that means no rule; ``origin`` says where it stands."""
     rules = list(rules)
     for selector in selectors:
-        if not any(_matches(rule, selector) for rule in rules):
-            known = [word for rule in rules for word in (rule.code, rule.name)]
-            raise UsageError(f"unknown rule {selector!r} in {origin}{nearest(selector, known)}")
+        if not any(_matches(rule, severity, selector) for rule in rules for severity in Severity):
+            known = ["ALL", *(severity.value for severity in Severity), *(word for rule in rules for word in (rule.code, rule.name, category(rule)))]
+            raise UsageError(f"unknown rule {selector!r} in {origin}{nearest(selector, filter(None, known))}")
 
 
-def _strength(rule: AnyRule, selectors: Iterable[str]) -> int:
+def _strength(rule: AnyRule, severity: Severity, selectors: Iterable[str]) -> int:
     """Return how closely the selectors name ``rule``; -1 if they do not mean it."""
-    return max((_length(rule, selector) for selector in selectors if _matches(rule, selector)), default=-1)
+    return max((_length(rule, selector) for selector in selectors if _matches(rule, severity, selector)), default=-1)
 
 
 def _length(rule: AnyRule, selector: str) -> int:
     if selector == rule.name:
         return len(rule.code)
-    return 0 if selector == "ALL" else len(selector)
+    if selector == "ALL":
+        return 0
+    return len(selector) if rule.code.startswith(selector) else _BROAD
 
 
-def _matches(rule: AnyRule, selector: str) -> bool:
-    return selector in ("ALL", rule.name) or (selector != "" and rule.code.startswith(selector))
+def _matches(rule: AnyRule, severity: Severity, selector: str) -> bool:
+    if not selector:
+        return False
+    return selector in ("ALL", rule.name, category(rule), severity.value) or rule.code.startswith(selector)

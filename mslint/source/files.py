@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 SKIPPED = frozenset({"__pycache__", "node_modules", "build", "site-packages"})
-"""Folders that hold nobody's own source; those with a name in dots and virtual environments are skipped too."""
+"""Folders that hold nobody's own source, left out unless something else is excluded in their place.
+
+Those whose names begin with a dot and virtual environments are never walked.
+"""
 
 
 Exclusion = Callable[[Path, bool], bool]
@@ -32,7 +35,7 @@ def _refuse(problem: Unreadable) -> None:
 
 def python_files(
     paths: Iterable[Path],
-    excluded: Exclusion = lambda path, is_folder: False,
+    excluded: Exclusion = lambda path, is_folder: is_folder and path.name in SKIPPED,
     complain: Complaint = _refuse,
 ) -> list[Path]:
     """Return the Python files under ``paths``, sorted, each file once.
@@ -52,6 +55,13 @@ def python_files(
     for path in [*named, *sorted(walked, key=lambda file: (file.is_symlink(), file))]:
         first.setdefault(os.path.realpath(path), path)
     return sorted(first.values())
+
+
+def located(path: Path) -> Path:
+    """Return where ``path`` lies: absolute, its folder free of symbolic links; a file keeps the name it is reached by."""
+    if os.path.isdir(path):
+        return Path(os.path.realpath(path))
+    return Path(os.path.realpath(path.parent), path.name)
 
 
 def _is_there(path: Path, complain: Complaint) -> bool:
@@ -105,7 +115,7 @@ def _is_file(path: Path, complain: Complaint) -> bool:
 
 
 def _skipped(folder: Path) -> bool:
-    return folder.name in SKIPPED or folder.name.startswith(".") or os.path.exists(folder / "pyvenv.cfg")
+    return folder.name.startswith(".") or os.path.exists(folder / "pyvenv.cfg")
 
 
 IgnoreRules = tuple[Path, "GitIgnoreSpec"]

@@ -45,7 +45,7 @@ def rewritten(folder: Path, codemod: str, files: dict[str, str]) -> Outcome:
 def _rewrite(paths: list[Path], codemod: str) -> Outcome:
     rules = tuple(all_rules())
     done = rewrite_sources(
-        [read(path) for path in paths], Program(paths), named([codemod]), True, NEWEST, lambda path: rules
+        [read(path) for path in paths], Program(paths), named([codemod]), True, lambda path: NEWEST, lambda path: rules
     )
     assert not [failure for one in done for failure in one.failures]
     folder = next(parent for parent in paths[0].parents if (parent / "pyproject.toml").exists())

@@ -26,6 +26,7 @@ BECOMES = {
     "old_call": ("new_call", Applicability.SAFE, "say new_call"),
     "odd_call": ("new_call", Applicability.UNSAFE, "new_call rounds otherwise"),
     "hard_call": ("", Applicability.MANUAL, "split it first"),
+    "maybe_call": ("new_call", Applicability.SAFE, "say new_call"),
     "far_call": ("new_call", Applicability.SAFE, "declare it in far.py"),
     "broken": ("new(", Applicability.SAFE, "a bug of the plugin"),
     "flip": ("flop", Applicability.SAFE, "a bug of the plugin"),
@@ -56,8 +57,9 @@ class OldCall(Rule):
                 related = (Related(module.source.filename, start, end, "it is here"),)
                 filename = module.source.filename
                 message = f"{name} is no more"
+                severity = Severity.INFO if name == "maybe_call" else self.severity
                 yield Finding(
-                    self.code, self.name, self.severity, message, filename, start, end, related=related, subject=call
+                    self.code, self.name, severity, message, filename, start, end, related=related, subject=call
                 )
 
 

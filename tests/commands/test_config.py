@@ -1,8 +1,21 @@
 """``[tool.mslint]`` and mslint.toml."""
 
+import json
+import sys
 from pathlib import Path
 
+import jsonschema
 import pytest
+
+from mslint.config import KEYS, VERIFY_KEYS, read_config
+from mslint.console import UsageError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "mslint" / "data" / "mslint.schema.json").read_text())
 
 
 @pytest.fixture
@@ -24,6 +37,12 @@ def script(project: Path) -> Path:
         ('per-file-ignores = {"pkg/*" = ["MS9"]}', False),
         ('per-file-ignores = {"other/*" = ["MS9"]}', True),
         ('target-version = "2.7"', True),
+        ('ignore = ["warning"]', False),
+        ('ignore = ["info", "error", "autodiff"]', True),
+        ('select = ["info"]', False),
+        ('extend-exclude = ["pkg/"]', False),
+        ('paths = ["pkg"]', True),
+        ('paths = ["."]\nextend-exclude = ["*.py"]', False),
     ],
 )
 def test_keys(cli, project: Path, script: Path, settings: str, found: bool) -> None:
@@ -63,7 +82,11 @@ def test_the_command_line_goes_before(cli, project: Path, script: Path) -> None:
             "mslint.toml: target-version: 'two' is no version of MindSpore such as 2.10; write it as ",
         ),
         ('ignore = ["MS910"]', "unknown rule 'MS910' in "),
-        ("select = [", "mslint.toml: cannot be read: "),
+        ("[verify]\nrank = 1", "mslint.toml: unknown key 'rank' in [tool.mslint.verify]; did you mean ranks?"),
+        ("colour = 1", "mslint.toml: unknown key 'colour' in [tool.mslint]; it knows paths, select, "),
+        ('ignore = ["erorr"]', "unknown rule 'erorr' in mslint.toml; did you mean error? ("),
+        ("a = 1\nselect 'MS1'", "mslint.toml:2:8: is no TOML ("),
+        ("select = [", "mslint.toml: is no TOML ("),
     ],
 )
 def test_mistakes_are_one_line_that_names_file_and_key(cli, project: Path, settings: str, words: str) -> None:
@@ -78,3 +101,126 @@ def test_a_config_file_must_be_there_and_say_something(cli, project: Path) -> No
     assert cli("check", "--config", "none.toml").code == 2
     (project / "pyproject.toml").write_text("")
     assert "has no [tool.mslint]" in cli("check", "--config", "pyproject.toml").err
+
+
+def test_the_nearest_configuration_of_each_file_counts_alone(cli, project: Path, script: Path) -> None:
+    (project / "b.py").write_text("old_call()\n")
+    (project / "mslint.toml").write_text('ignore = ["MS901"]')
+    (project / "pkg" / "pyproject.toml").write_text("[tool.mslint]\n")
+    assert cli("check", "--output-format", "concise").out.startswith("pkg/a.py:1:1: MS901")
+    assert cli("fix").out == "Fixed 1 finding in 1 file.\n  1 old-call (by new-call)\n"
+    assert (project / "b.py").read_text() == "old_call()\n"
+
+
+def test_a_nested_configuration_excludes_below_itself(cli, project: Path, script: Path) -> None:
+    (project / "mslint.toml").write_text('exclude = ["b.py"]')
+    (project / "pkg" / "mslint.toml").write_text('exclude = ["a.py"]')
+    (project / "b.py").touch()
+    (project / "pkg" / "b.py").touch()
+    assert cli("check", "--show-files").out == "pkg/b.py\n"
+    assert cli("check", "--show-files", "b.py", "pkg/a.py", "pkg/b.py", "--force-exclude").out == "pkg/b.py\n"
+    assert cli("check", "b.py", "--force-exclude") == (0, "All checks passed.\n", "")
+
+
+def test_exclude_replaces_the_folders_that_are_skipped_and_extend_exclude_does_not(cli, project: Path) -> None:
+    for folder in ("build", "data"):
+        (project / folder).mkdir()
+        (project / folder / "a.py").touch()
+    (project / "mslint.toml").write_text('extend-exclude = ["data"]')
+    assert cli("check", "--show-files").out == ""
+    (project / "mslint.toml").write_text('exclude = ["data"]')
+    assert cli("check", "--show-files").out == "build/a.py\n"
+
+
+def test_a_severity_means_the_findings_of_that_severity(cli, project: Path) -> None:
+    (project / "a.py").write_text("maybe_call()\nold_call()\n")
+    assert cli("check", "--ignore", "info", "--output-format", "concise").out.startswith("a.py:2:1: MS901")
+    assert cli("check", "--select", "info", "--output-format", "concise").out.startswith("a.py:1:1: MS901")
+    assert cli("fix", "--ignore", "info").code == 0
+    assert (project / "a.py").read_text() == "maybe_call()\nnew_call()\n"
+
+
+def test_paths_are_relative_to_the_configuration(cli, project: Path, script: Path, monkeypatch) -> None:
+    (project / "mslint.toml").write_text('paths = ["pkg"]')
+    (project / "other").mkdir()
+    monkeypatch.chdir(project / "other")
+    assert f"{script}:1:1: MS901" in cli("check", "--output-format", "concise").out
+    (project / "mslint.toml").write_text('paths = ["pgk"]')
+    assert cli("check").err.endswith("mslint.toml: paths: pgk: no such file or folder; correct it\n")
+
+
+def test_links_and_parent_folders_do_not_lead_astray(cli, project: Path, script: Path, monkeypatch) -> None:
+    (project / "link").symlink_to("pkg")
+    (project / "mslint.toml").write_text('per-file-ignores = {"pkg/*" = ["MS901"]}')
+    monkeypatch.chdir(project / "link")
+    assert cli("check", "../link/a.py").code == 0
+    assert cli("check", "a.py", "--per-file-ignores", "b.py:MS1").code == 0
+
+
+def test_what_holds_is_printed_as_toml_that_means_the_same(cli, project: Path, script: Path) -> None:
+    (project / "pyproject.toml").write_text(
+        '[tool.mslint]\nignore = ["data"]\nper-file-ignores = {"训练/\\"*" = ["MS9"], "a.py" = ["MS1"]}\n'
+        'baseline = "known.toml"\nverify = {args = ["--n", "1"], timeout = 2.5}\n'
+    )
+    code, out, err = cli("config", script)
+    assert (code, err) == (0, "")
+    assert out.startswith("# pyproject.toml\n# checked: ")
+    assert "MS101" not in out.splitlines()[1]
+    assert "MS901" in out.splitlines()[1]
+    (project / "pyproject.toml").unlink()
+    (project / "mslint.toml").write_text(out)
+    again = cli("config", script).out
+    assert again.splitlines()[1:] == out.splitlines()[1:]
+    printed = json.loads(cli("config", script, "--output-format", "json").out)
+    assert printed["file"] == str(project / "mslint.toml")
+    assert printed["settings"]["verify"] == {"entry": None, "args": ["--n", "1"], "ranks": None, "timeout": 2.5}
+
+
+def test_without_a_configuration_the_defaults_are_printed(cli, project: Path) -> None:
+    assert cli("config").out.startswith("# no [tool.mslint] and no mslint.toml from here upwards\n")
+    assert json.loads(cli("config", "--output-format", "json").out)["file"] is None
+    assert cli("config", "none.py").err == "error: none.py: no such file or folder; check the spelling of the path\n"
+
+
+def test_the_schema_knows_the_keys_that_the_code_knows() -> None:
+    jsonschema.Draft7Validator.check_schema(SCHEMA)
+    assert set(SCHEMA["properties"]) == set(KEYS)
+    assert set(SCHEMA["properties"]["verify"]["properties"]) == set(VERIFY_KEYS)
+
+
+@pytest.mark.parametrize(
+    ("settings", "valid"),
+    [
+        ('select = ["MS1"]', True),
+        ("select = [1]", False),
+        ('select = "MS1"', False),
+        ('per-file-ignores = {"a" = ["MS1"]}', True),
+        ('per-file-ignores = {"a" = "MS1"}', False),
+        ('per-file-ignores = ["MS1"]', False),
+        ('target-version = "2.10.1"', True),
+        ('target-version = "2"', False),
+        ("target-version = 2.10", False),
+        ('baseline = "b.toml"', True),
+        ('baseline = ""', False),
+        ("baseline = true", False),
+        ('paths = ["src"]', True),
+        ("paths = {}", False),
+        ('verify = {entry = "main", args = ["1"], ranks = 2, timeout = 1.5}', True),
+        ("verify = {ranks = 0}", False),
+        ("verify = {ranks = true}", False),
+        ("verify = {ranks = 1.5}", False),
+        ("verify = {timeout = 0}", False),
+        ("verify = {timeout = inf}", False),
+        ("verify = {memory = 1}", False),
+        ("verify = 1", False),
+        ("selct = []", False),
+    ],
+)
+def test_schema_and_code_agree(tmp_path: Path, settings: str, valid: bool) -> None:
+    assert jsonschema.Draft7Validator(SCHEMA).is_valid(tomllib.loads(settings)) is valid
+    (tmp_path / "mslint.toml").write_text(settings)
+    if valid:
+        read_config(tmp_path / "mslint.toml")
+    else:
+        with pytest.raises(UsageError, match=r"mslint\.toml: "):
+            read_config(tmp_path / "mslint.toml")

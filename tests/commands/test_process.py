@@ -133,9 +133,9 @@ def test_an_interrupt_is_quiet(tmp_path: Path) -> None:
     assert process.stderr.read() == ""
 
 
-@pytest.mark.parametrize("verb", ["check", "fix", "verify", "rule", "codemod"])
+@pytest.mark.parametrize("verb", ["check", "fix", "verify", "rule", "codemod", "config"])
 def test_help_fits_one_screen(tmp_path: Path, verb: str) -> None:
-    result = python("-m", "mslint", verb, "--help", cwd=tmp_path, COLUMNS="100")
+    result = python("-m", "mslint", verb, "--help", cwd=tmp_path, COLUMNS="80")
     assert result.returncode == 0
     assert len(result.stdout.splitlines()) <= 40
 

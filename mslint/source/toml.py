@@ -1,0 +1,42 @@
+"""TOML files, read with errors that name the place, and their strings, written."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from mslint.console import UsageError
+from mslint.source.text import shown
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_PLACE = re.compile(r" \(at line (\d+), column (\d+)\)$")
+
+
+def read_toml(file: Path) -> Mapping[str, object]:
+    """Return what stands in ``file``. Raises UsageError, with the place, if it cannot be read as TOML."""
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise UsageError(f"{shown(file)}: cannot be read ({error.strerror}); check the path") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"{shown(file)}: byte 0x{error.object[error.start]:02x} is not UTF-8; save it as UTF-8"
+        ) from None
+    except tomllib.TOMLDecodeError as error:
+        place = _PLACE.search(str(error))
+        where, what = (f":{place[1]}:{place[2]}", str(error)[: place.start()]) if place else ("", str(error))
+        raise UsageError(f"{shown(file)}{where}: is no TOML ({what}); correct it") from None
+    except RecursionError:
+        raise UsageError(f"{shown(file)}: is nested too deeply; write it more plainly") from None
+
+
+def quoted(text: str) -> str:
+    """Return ``text`` as TOML writes it: as JSON does, but for the one control character that JSON leaves alone."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
