@@ -722,8 +722,8 @@ def _of_normalisation(formula: Formula, found: Normalised) -> _Conclusion:
         return _Conclusion(added.expression, f"{message}; {_NUMBERS}", subject, Severity.INFO)
     message = (
         f"{what} with {added.written} beside the root instead of under it: the value is protected, but the gradient of "
-        f"the root at 0 is infinite, so a row whose {found.kind} is 0 can turn all gradients into NaN; use "
-        f"{_FUSED[found.kind]}; {_NUMBERS}"
+        f"the root at 0 is infinite, so a row whose {found.kind} is 0 can turn the gradients of what it was computed from "
+        f"into NaN; use {_FUSED[found.kind]}; {_NUMBERS}"
     )
     return _Conclusion(added.expression, message, subject)
 
