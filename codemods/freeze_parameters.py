@@ -10,8 +10,8 @@ import libcst as cst
 from codemods.base import Codemod, Manual
 from codemods.statements import in_lines, indentation, insert_after, newline
 from mslint.findings import Applicability, Edit, Finding, Fix, Position
+from mslint.program.following.values import Stretch
 from mslint.program.training import VainFreeze, training_of
-from mslint.program.values import Place
 from mslint.semantics.module import Module, dotted, find
 
 _LISTING = ("trainable_params", "get_parameters")
@@ -104,7 +104,7 @@ class _Freeze:
         )
         return Fix(FreezeParameters.name, Applicability.UNSAFE, message, tuple(edits))
 
-    def _where(self, place: Place) -> str:
+    def _where(self, place: Stretch) -> str:
         here = place.path == self.module.source.path
         return f"row {place.row}" if here else f"{basename(place.path)}, row {place.row}"
 
@@ -112,6 +112,7 @@ class _Freeze:
         """Return the edits that put the loop where the switch stands."""
         module, statement = self.module, self.statement
         self._check_layers_below()
+        self._check_listed_above()
         inner = self._inner()
         name, network = self._name(), self._frozen()
         if isinstance(inner, cst.Return):
@@ -138,10 +139,7 @@ class _Freeze:
             raise refusal
         built = _statement(module, optimizer)
         block = module.parents[statement]
-        if module.parents[built] is not block or not any(
-            isinstance(call.func, cst.Attribute) and call.func.attr.value in _LISTING
-            for call in find(optimizer, cst.Call)
-        ):
+        if module.parents[built] is not block or not any(_lists(call) for call in find(optimizer, cst.Call)):
             raise refusal
         network = self._frozen()
         if self._made_since(module.start(built), network):
@@ -239,6 +237,19 @@ class _Freeze:
                     "__init__"
                 )
 
+    def _check_listed_above(self) -> None:
+        """Refuse to freeze what a variable has listed before: the optimizer that gets it updates them all the same."""
+        module, optimizer = self.module, self._optimizer()
+        scope, here = module.scope(self.statement), module.start(self.statement)
+        if optimizer is None or module.scope(optimizer) is not scope or module.start(optimizer) < here:
+            return
+        for assign in find(scope, cst.Assign):
+            if module.start(assign) < here and any(_lists(call) for call in find(assign.value, cst.Call)):
+                raise Manual(
+                    f"weights are listed above (row {module.start(assign).row}), and frozen parameters stay in a list that "
+                    "has them; freeze the parameters before that"
+                )
+
     def _without_switch(self) -> list[Edit]:
         """Return the edit that takes ``.set_grad(False)`` out of a chain; ``set_train(False)`` stays."""
         if _method(self.switch) != "set_grad":
@@ -261,6 +272,10 @@ class _Freeze:
             if all(isinstance(binding.node, cst.For) and _freezes(binding.node) for binding in found) and not read:
                 return name
         raise Manual("no name is free for the loop over the parameters; write it by hand")
+
+
+def _lists(call: cst.Call) -> bool:
+    return isinstance(call.func, cst.Attribute) and call.func.attr.value in _LISTING
 
 
 def _freezes(loop: cst.For) -> bool:

@@ -50,7 +50,7 @@ class Checked:
 
 def check_source(source: Source, rules: Iterable[AnyRule], program: Program) -> Checked:
     """Return what ``rules`` find in ``source``, in order of place, without what its comments silence."""
-    unparsable = syntax_error(source)
+    unparsable = None if program.parses(source.path, source.text) else syntax_error(source)
     if unparsable:
         return Checked(source, (unparsable,))
     live = [rule for rule in rules if can_fire(rule, source.text)]

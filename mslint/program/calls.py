@@ -176,6 +176,8 @@ class CallGraph:
             known = program.remember((read_functions, path), lambda path=path: read_functions(program, path))  # type: ignore[misc]
             self.functions.update((function.node, function) for function in known)
         self._remembered: dict[object, object] = {}
+        self._run_by: dict[str, list[str]] = {}
+        """By what a name stands for: the functions that run when it is called."""
         self.graph = nx.MultiDiGraph()
         self.graph.add_nodes_from(self.functions)
         for function in self.functions.values():
@@ -225,13 +227,13 @@ class CallGraph:
         resolved = self.program.dotted_in(function.path, name)
         if resolved is None:
             return []
-        if resolved in self.functions:
-            return [resolved]
-        return [
-            node
-            for method in ("__init__", "construct", "__call__", "__getitem__", "__iter__", "__next__")
-            for node in self._method(resolved, method)
-        ]
+        if resolved not in self._run_by:
+            self._run_by[resolved] = [resolved] if resolved in self.functions else list(self._run_by_making(resolved))
+        return self._run_by[resolved]
+
+    def _run_by_making(self, reference: str) -> Iterator[str]:
+        for method in ("__init__", "construct", "__call__", "__getitem__", "__iter__", "__next__"):
+            yield from self._method(reference, method)
 
     def _method(self, reference: str, name: str) -> list[str]:
         for base in self.program.lineage(reference):

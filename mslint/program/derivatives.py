@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mslint.program.facts import dotted
+from mslint.program.following.values import Stretch
 from mslint.program.project import Program
-from mslint.program.values import Place
 
 _BY_POSITION = ("mindspore.grad", "mindspore.value_and_grad")
 _BY_INPUTS_ALONE = (
@@ -26,17 +26,17 @@ _BY_INPUTS_ALONE = (
 )
 
 
-def input_derivative(program: Program, path: Path) -> Place | None:
+def input_derivative(program: Program, path: Path) -> Stretch | None:
     """Return the first place in the files that run together with ``path`` that may differentiate by inputs."""
     return program.remember((input_derivative, path), lambda: next(_found(program, path), None))
 
 
-def _found(program: Program, path: Path) -> Iterator[Place]:
+def _found(program: Program, path: Path) -> Iterator[Stretch]:
     for file in sorted(program.neighbourhood(path)):
         tree = program.tree(file)
         for node in ast.walk(tree) if tree is not None else ():
             if isinstance(node, ast.Call) and _by_inputs(program, file, node):
-                yield Place.of(file, node)
+                yield Stretch.of(file, node)
 
 
 def _by_inputs(program: Program, path: Path, call: ast.Call) -> bool:

@@ -6,13 +6,13 @@ import ast
 import os
 import re
 import sys
-from collections import OrderedDict
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from mslint.program.facts import ClassFacts, FileFacts, read_facts
+from mslint.program.trees import Trees
 from mslint.semantics.api import canonical, star_names
 from mslint.source.text import Unreadable, read
 
@@ -26,7 +26,6 @@ _IMPORT = re.compile(rb"^[ \t]*(?:from[ \t]+(\.*[\w.]*)|import[ \t]+([\w., \t]+)
 _DEEPEST = 6
 """So many files are asked for what a name means that one takes from another."""
 _MOST_MEMBERS = 5000
-_MOST_TREES = 2560
 _SKIPPED = {"__pycache__", "node_modules", "site-packages", "build", "dist"}
 
 
@@ -41,7 +40,7 @@ class Program:
     def __init__(self, files: Sequence[Path], texts: Mapping[Path, str] | None = None) -> None:
         self._files = [Path(os.path.abspath(file)) for file in files]
         self._new_texts = dict(texts or {})
-        self._trees: OrderedDict[Path, ast.Module | None] = OrderedDict()
+        self._trees = Trees()
         self._facts: dict[Path, FileFacts] = {}
         self._modules: dict[tuple[Path, str], Path | None] = {}
         self._meant: dict[tuple[Path, str], str | None] = {}
@@ -65,7 +64,7 @@ class Program:
         program = Program(self._files, {**self._new_texts, **texts})
         program._roots, program._modules = self._roots, self._modules
         program._facts = _without(self._facts, texts)
-        program._trees = OrderedDict(_without(self._trees, texts))
+        program._trees = self._trees.without(texts)
         program._texts = _without(self._texts, texts)
         program._written = _without(self._written, texts)
         program._imported = _without(self._imported, texts)
@@ -84,15 +83,11 @@ class Program:
 
     def tree(self, path: Path) -> ast.Module | None:
         """Return the syntax tree of ``path``, or None if it cannot be read or parsed."""
-        if path not in self._trees:
-            try:
-                text = self.text(path)
-                self._trees[path] = None if text is None else ast.parse(text)
-            except (SyntaxError, ValueError, RecursionError, MemoryError):
-                self._trees[path] = None
-            if len(self._trees) > _MOST_TREES:
-                self._trees.popitem(last=False)
-        return self._trees[path]
+        return self._trees.tree(path, self.text)
+
+    def parses(self, path: Path, text: str) -> bool:
+        """Tell whether ``text`` is what the program has for ``path`` and Python can parse it."""
+        return self.tree(path) is not None and self.text(path) == text
 
     def facts(self, path: Path) -> FileFacts:
         """Return what ``path`` says; nothing if it cannot be read."""

@@ -11,21 +11,12 @@ from itertools import islice
 from pathlib import Path
 
 from mslint.program.facts import dotted
-from mslint.program.interpreter import Exhausted, Interpreter
+from mslint.program.following.follower import Exhausted
+from mslint.program.following.values import Class, Function, Scope, Stretch, Value
+from mslint.program.networks.interpreter import Interpreter
+from mslint.program.networks.parts import below
+from mslint.program.networks.values import Feature, Hush, Thing, TrainingStep, Weights, WithLoss
 from mslint.program.project import Program
-from mslint.program.values import (
-    Class,
-    Feature,
-    Function,
-    Hush,
-    Place,
-    Thing,
-    TrainingStep,
-    Value,
-    Weights,
-    WithLoss,
-    below,
-)
 
 _MOST_ENTRIES = 12
 _MOST_STEPS = 200_000
@@ -45,7 +36,7 @@ class LossInput:
     """
 
     feature: Feature
-    place: Place
+    place: Stretch
     trained: bool
     known: bool
     """Whether all is known that it rests on: what the step trains, and every loss that the call is part of."""
@@ -63,12 +54,12 @@ class VainFreeze:
 
     hush: Hush
     pretrained: bool
-    step: Place
-    weights: Place
+    step: Stretch
+    weights: Stretch
     """Where the weights of that step are listed: its optimizer."""
     every: bool
     """Whether they are listed with the frozen ones."""
-    other: Place | None
+    other: Stretch | None
     """Another training step that trains the network, as it should."""
 
 
@@ -80,7 +71,7 @@ class Training:
     """
 
     inputs: set[LossInput] = field(default_factory=set)
-    opened: set[Place] = field(default_factory=set)
+    opened: set[Stretch] = field(default_factory=set)
     visited: set[str] = field(default_factory=set)
     vain: set[VainFreeze] = field(default_factory=set)
     spared: set[Hush] = field(default_factory=set)
@@ -109,7 +100,7 @@ class Training:
 
     def features(self, path: Path) -> list[LossInput]:
         """Return the calls in ``path`` whose output could be stopped, whatever the loss."""
-        by_place: dict[Place, LossInput] = {}
+        by_place: dict[Stretch, LossInput] = {}
         for item in sorted(self.inputs, key=_weakest_last):
             if item.place.path == path:
                 by_place[item.place] = replace(item, known=item.known and self.complete)
@@ -170,7 +161,7 @@ def _identity(target: Value) -> tuple[int, ...]:
     if isinstance(target, WithLoss):
         return (*_identity(target.network), *_identity(target.loss))
     if isinstance(target, Function):
-        return id(target.node), id(target.this)
+        return id(target.node), id(target.bound)
     return (id(target),)
 
 
@@ -183,8 +174,8 @@ def _together(steps: list[TrainingStep]) -> Weights:
     return Weights(things, known, every, steps[0].weights.place, held)
 
 
-def _follow(interpreter: Interpreter, target: Value, weights: Weights | None, place: Place) -> Training:
-    interpreter.opened, interpreter.visited, interpreter.called = set(), set(), set()
+def _follow(interpreter: Interpreter, target: Value, weights: Weights | None, place: Stretch) -> Training:
+    interpreter.opened, interpreter.visited, interpreter.called_things = set(), set(), set()
     interpreter.steps_left = _MOST_STEPS
     interpreter.choice, interpreter.alternatives = 0, 1
     result = Training(opened=interpreter.opened, visited=interpreter.visited)
@@ -216,25 +207,25 @@ def _follow(interpreter: Interpreter, target: Value, weights: Weights | None, pl
 
 
 def _judge_hushed(
-    interpreter: Interpreter, reached: set[Thing], target: Value, weights: Weights, step: Place, result: Training
+    interpreter: Interpreter, reached: set[Thing], target: Value, weights: Weights, step: Stretch, result: Training
 ) -> None:
     """Find out what became of the networks that the step runs and that were hushed; ``reached`` get gradients."""
     trained = {item for root in weights.things for item in below(root) if interpreter.trains(item)}
     for thing in interpreter.things:
-        if not thing.hushed or id(thing) not in interpreter.called:
+        if not thing.hushed or id(thing) not in interpreter.called_things:
             continue
         own = set(below(thing))
         if not own & trained:
             result.spared.update(thing.hushed)
         elif thing in reached and trained - own:
             for hush in thing.hushed:
-                made = hush.maker is not None and (hush.maker is target or id(hush.maker) in interpreter.called)
+                made = hush.maker is not None and (hush.maker is target or id(hush.maker) in interpreter.called_things)
                 other = _trained_by_another(interpreter, thing, target)
                 pretrained = thing.loaded and made
                 result.vain.add(VainFreeze(hush, pretrained, step, weights.place, weights.every, other))
 
 
-def _trained_by_another(interpreter: Interpreter, thing: Thing, target: Value) -> Place | None:
+def _trained_by_another(interpreter: Interpreter, thing: Thing, target: Value) -> Stretch | None:
     """Return where a step on something else than ``target`` trains ``thing``, if one does."""
     own = {id(item) for item in below(thing)}
     steps = (step for step in interpreter.training_steps if _identity(step.target) != _identity(target))
@@ -299,10 +290,10 @@ def _follow_class(program: Program, reference: str) -> Training:
         return Training()
     interpreter = Interpreter(program, _MOST_STEPS)
     try:
-        thing = interpreter.make_alone(Class(reference, path, node))
+        thing = interpreter.make_alone(Class(Scope(path, {}), node))
     except (Exhausted, RecursionError):
         return Training()
-    found = _follow(interpreter, thing, None, Place.of(path, node))
+    found = _follow(interpreter, thing, None, Stretch.of(path, node))
     found.close()
     return found
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 from mslint.findings import Position, Related
-from mslint.program.values import Place
+from mslint.program.following.values import Stretch
 from mslint.semantics.module import Module
 from mslint.source.text import Unreadable, lines_of, read, shown
 
 
-def span(module: Module, place: Place) -> tuple[Position, Position]:
+def span(module: Module, place: Stretch) -> tuple[Position, Position]:
     """Return where ``place``, which lies in ``module``, starts and ends."""
     return position(module.lines, place.row, place.column), position(module.lines, place.end_row, place.end_column)
 
 
-def related(module: Module, place: Place, message: str) -> Related:
+def related(module: Module, place: Stretch, message: str) -> Related:
     """Return ``place``, in whatever file it lies, as one that a conclusion rests on."""
     if place.path == module.source.path:
         return Related(module.source.filename, *span(module, place), message)

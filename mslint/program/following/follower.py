@@ -1,19 +1,19 @@
 """Follows a program without running it: walks its statements and expressions in the order in which they would run.
 
 What a value is, how the branches of an undecided test meet and what a call of another package means is for the purpose at
-hand to say: package ``networks`` asks which networks are trained, package ``rehearsal`` what each rank of a distributed run
-does. A statement tells whether the run goes on after it.
+hand to say (purpose.py): package ``networks`` asks which networks are trained, package ``rehearsal`` what each rank of a
+distributed run does.
 """
 
 from __future__ import annotations
 
 import ast
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from mslint.program.following import syntax
+from mslint.program.following.purpose import Purpose
 from mslint.program.following.values import (
     NONE,
     Call,
@@ -52,7 +52,7 @@ class Frame:
     returned: list[Value] = field(default_factory=list)
 
 
-class Follower(ABC):
+class Follower(Purpose):
     """Follows code of ``program`` for at most ``most_steps`` steps."""
 
     def __init__(self, program: Program, most_steps: int) -> None:
@@ -152,27 +152,6 @@ class Follower(ABC):
             self.bind(name, self.imported(target))
         return True
 
-    @abstractmethod
-    def do_if(self, node: ast.If) -> bool: ...
-
-    @abstractmethod
-    def do_for(self, node: ast.For | ast.AsyncFor) -> bool: ...
-
-    @abstractmethod
-    def do_while(self, node: ast.While) -> bool: ...
-
-    @abstractmethod
-    def do_with(self, node: ast.With | ast.AsyncWith) -> bool: ...
-
-    @abstractmethod
-    def do_try(self, node: ast.Try) -> bool: ...
-
-    @abstractmethod
-    def do_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool: ...
-
-    @abstractmethod
-    def do_class(self, node: ast.ClassDef) -> bool: ...
-
     def do_global(self, node: ast.Global) -> bool:
         return True
 
@@ -199,27 +178,9 @@ class Follower(ABC):
         elif isinstance(target, ast.Subscript):
             self.assign_item(target, value)
 
-    @abstractmethod
-    def assign_attribute(self, target: ast.Attribute, value: Value, node: ast.AST) -> None: ...
-
-    @abstractmethod
-    def assign_item(self, target: ast.Subscript, value: Value) -> None: ...
-
-    @abstractmethod
-    def unpacked(self, value: Value, targets: list[ast.expr]) -> list[Value]:
-        """Return what each of ``targets`` gets of ``value``."""
-
     def remaining(self, value: Value) -> Value:
         """Return what a starred target gets of ``value``."""
         return value
-
-    @abstractmethod
-    def imported(self, target: str) -> Value:
-        """Return what the dotted ``target`` is, imported here."""
-
-    @abstractmethod
-    def unbound(self, name: str) -> Value:
-        """Return what ``name`` is where no scope binds it."""
 
     # Expressions
 
@@ -231,10 +192,6 @@ class Follower(ABC):
     def seen(self, value: Value) -> Value:
         """Note that an expression is ``value``; return what to take it for."""
         return value
-
-    @abstractmethod
-    def unread(self, node: ast.expr) -> Value:
-        """Return what an expression of another kind is."""
 
     def of_constant(self, node: ast.Constant) -> Value:
         return Constant(node.value)
@@ -251,59 +208,13 @@ class Follower(ABC):
     def of_attribute(self, node: ast.Attribute) -> Value:
         return self.attribute(self.value(node.value), node.attr)
 
-    @abstractmethod
-    def attribute(self, holder: Value, name: str) -> Value:
-        """Return ``holder.name``."""
-
     def of_subscript(self, node: ast.Subscript) -> Value:
         holder = self.value(node.value)
         index = self.value(node.slice)
         return self.joined([self.item(option, index) for option in options(holder)])
 
-    @abstractmethod
-    def item(self, holder: Value, index: Value) -> Value:
-        """Return ``holder[index]``."""
-
-    @abstractmethod
-    def joined(self, values: list[Value]) -> Value:
-        """Return the value that is one of ``values``."""
-
     def of_operation(self, node: ast.BinOp) -> Value:
         return self.operated(node.op, self.value(node.left), self.value(node.right))
-
-    @abstractmethod
-    def operated(self, sign: ast.operator, left: Value, right: Value) -> Value:
-        """Return ``left sign right``."""
-
-    @abstractmethod
-    def of_unary(self, node: ast.UnaryOp) -> Value: ...
-
-    @abstractmethod
-    def of_comparison(self, node: ast.Compare) -> Value: ...
-
-    @abstractmethod
-    def of_and_or(self, node: ast.BoolOp) -> Value: ...
-
-    @abstractmethod
-    def of_conditional(self, node: ast.IfExp) -> Value: ...
-
-    @abstractmethod
-    def of_list(self, node: ast.List | ast.Tuple | ast.Set) -> Value: ...
-
-    @abstractmethod
-    def of_dict(self, node: ast.Dict) -> Value: ...
-
-    @abstractmethod
-    def of_comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Value: ...
-
-    @abstractmethod
-    def of_dict_comprehension(self, node: ast.DictComp) -> Value: ...
-
-    @abstractmethod
-    def of_lambda(self, node: ast.Lambda) -> Value: ...
-
-    @abstractmethod
-    def of_yield(self, node: ast.Yield | ast.YieldFrom) -> Value: ...
 
     def of_named(self, node: ast.NamedExpr) -> Value:
         value = self.value(node.value)
@@ -322,10 +233,6 @@ class Follower(ABC):
                 return parent
         function = self.value(node.func)
         return self.called(function, self.passed(node))
-
-    @abstractmethod
-    def parent(self) -> Value | None:
-        """Return what ``super()`` is here; None outside of methods."""
 
     def passed(self, node: ast.Call) -> Call:
         """Return what ``node`` passes."""
@@ -347,23 +254,11 @@ class Follower(ABC):
                 self.pass_keywords(call, value)
         return call
 
-    @abstractmethod
-    def pass_items(self, call: Call, held: Value) -> None:
-        """Let ``call`` pass ``*held``, whose items are not known one by one."""
-
-    @abstractmethod
-    def pass_keywords(self, call: Call, held: Value) -> None:
-        """Let ``call`` pass ``**held``."""
-
     def called(self, function: Value, call: Call) -> Value:
         """Return what calling ``function``, which may be one of several, gives."""
         if isinstance(function, Either):
             return self.joined([self.called(option, call) for option in function.options])
         return self.call(function, call)
-
-    @abstractmethod
-    def call(self, function: Value, call: Call) -> Value:
-        """Return what calling ``function`` gives."""
 
     def parameters(self, function: Function, call: Call) -> Names:
         """Return the names that the parameters of ``function`` have when it is called like this."""
@@ -381,14 +276,6 @@ class Follower(ABC):
         if signature.kwarg:
             names[signature.kwarg.arg] = self.further(rest, call)
         return names
-
-    @abstractmethod
-    def missing(self, function: Function, name: str, call: Call) -> Value:
-        """Return what the parameter ``name`` of ``function`` is where ``call`` does not say it."""
-
-    @abstractmethod
-    def further(self, keywords: dict[str, Value], call: Call) -> Value:
-        """Return the dictionary of the ``keywords`` that no parameter takes."""
 
 
 _STATEMENTS = {

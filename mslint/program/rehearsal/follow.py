@@ -11,7 +11,7 @@ decided, so that the trace is that of one rank among several.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from mslint.program.facts import dotted
@@ -91,27 +91,14 @@ class Rehearsal(Expressions):
 
     def event(self, name: str, call: Call) -> Event:
         """Note a call of another library."""
-        node = call.node
-        found = Event(
-            len(self.events),
-            name,
-            self.place(node),
-            (getattr(node, "end_lineno", 0) or 0, getattr(node, "end_col_offset", 0) or 0),
-            self.frame.function,
-            tuple(call.arguments),
-            tuple(call.keywords.items()),
-            call.open,
-            tuple(frame.called for frame in self.frames if frame.called is not None),
-            self.assumptions.added,
-            tuple(self._rank_names()),
+        calls = tuple(frame.called for frame in self.frames if frame.called is not None)
+        place = self.place(call.node)
+        self.events.append(
+            Event.of(
+                len(self.events), name, call, place, self.frame.function, calls, self.assumptions.added, self.scope
+            )
         )
-        self.events.append(found)
-        return found
-
-    def _rank_names(self) -> Iterator[tuple[str, Value]]:
-        for name, value in self.scope.names.items():
-            if isinstance(name, str) and any(isinstance(option, Parallel) for option in options(value)):
-                yield name, value
+        return self.events[-1]
 
     def seen(self, value: Value) -> Value:
         if isinstance(value, Symbol):

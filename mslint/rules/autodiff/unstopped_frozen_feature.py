@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from os.path import basename
 
 from mslint.findings import Finding, Position, Related, Severity
+from mslint.program.following.values import Stretch
 from mslint.program.training import LossInput, training_of
-from mslint.program.values import Place
 from mslint.rules.base import Rule
 from mslint.rules.places import related, span
 from mslint.semantics.module import Module
@@ -513,7 +513,7 @@ def _short(text: str) -> str:
     return line if len(line) <= 60 else line[:57] + "..."
 
 
-def _where(module: Module, place: Place) -> str:
+def _where(module: Module, place: Stretch) -> str:
     row = f"row {place.row}"
     return row if place.path == module.source.path else f"{basename(place.path)}, {row}"
 

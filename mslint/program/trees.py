@@ -1,0 +1,48 @@
+"""Syntax trees of files: each file is parsed once for all that ask, and forgotten when too many others were asked for."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Container
+from pathlib import Path
+
+_MOST_TEXT = 4_000_000
+"""Trees are kept for so many characters of source: they take about 43 times as many bytes."""
+
+
+class Trees:
+    """The trees of the files that were asked for last."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[Path, tuple[ast.Module | None, int]] = OrderedDict()
+        self._size = 0
+
+    def tree(self, path: Path, read: Callable[[Path], str | None]) -> ast.Module | None:
+        """Return the tree of ``path``, whose text ``read`` gives; None if that is nothing, or cannot be parsed."""
+        if path in self._kept:
+            self._kept.move_to_end(path)
+        else:
+            text = read(path)
+            self._kept[path] = (None if text is None else _parsed(text), len(text or ""))
+            self._size += len(text or "")
+            while self._size > _MOST_TEXT and len(self._kept) > 1:
+                self._size -= self._kept.popitem(last=False)[1][1]
+        return self._kept[path][0]
+
+    def without(self, paths: Container[Path]) -> Trees:
+        """Return these trees, those of ``paths`` apart."""
+        trees = Trees()
+        trees._kept = OrderedDict((path, known) for path, known in self._kept.items() if path not in paths)
+        trees._size = sum(size for _, size in trees._kept.values())
+        return trees
+
+
+def _parsed(text: str) -> ast.Module | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # invalid escapes and the like: other tools' business
+            return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
