@@ -12,9 +12,13 @@ from codemods.base import Manual
 from codemods.statements import in_lines, indentation, inner_comments, line_limit
 from mslint.findings import Edit, Position
 from mslint.semantics.cells import is_self, method_of, self_name
+from mslint.semantics.formula import Expression, read
 from mslint.semantics.gradients import statement_of
 from mslint.semantics.module import Binding, Module, find, walk
 from mslint.semantics.reaching import reaching
+
+_LINEAR = ("mean", "sum", "reshape", "view", "squeeze", "astype", "float", "flatten", "transpose")
+"""Methods of tensors that make no difference between a minus before and after them."""
 
 
 class Strength(IntEnum):
@@ -202,7 +206,7 @@ def named_above(module: Module, node: cst.BaseExpression, name: str) -> tuple[st
     """
     name = free_name(module, node, name)
     line = f"{name} = {spliced(module, node, {})}"
-    return name, [_above(module, node, [line]), Edit(module.start(node), module.end(node), name)]
+    return name, [lines_above(module, node, [line]), Edit(module.start(node), module.end(node), name)]
 
 
 def free_name(module: Module, node: cst.CSTNode, name: str) -> str:
@@ -213,7 +217,7 @@ def free_name(module: Module, node: cst.CSTNode, name: str) -> str:
     return name
 
 
-def _above(module: Module, node: cst.CSTNode, lines: list[str]) -> Edit:
+def lines_above(module: Module, node: cst.CSTNode, lines: list[str]) -> Edit:
     """Return the edit that puts ``lines`` above the statement that ``node`` is part of."""
     statement = statement_of(module, node)
     if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
@@ -229,54 +233,79 @@ def put(module: Module, node: cst.BaseExpression, written: Written, name: str) -
     A minus before ``node`` and one at the start of ``written`` make plus. Comments inside ``node`` go above its statement.
     What makes the line too long goes into a variable called ``name``.
     """
-    if written.strength is Strength.SIGNED and not _brackets(node):
-        parent = module.parents[node]
-        if isinstance(parent, cst.UnaryOperation) and isinstance(parent.operator, cst.Minus):
-            return put(module, parent, written.negated(), name)
-        if isinstance(parent, cst.BinaryOperation) and parent.right is node:
-            other = {cst.Add: "-", cst.Subtract: "+"}.get(type(parent.operator))
-            if other is not None:
-                return [_other_sign(module, parent, other), *put(module, node, written.negated(), name)]
-        minus = _minus_of_product(module, node)
+    outer = _carrying_sign(module, node)
+    if written.strength is Strength.SIGNED:
+        minus = _other_minus(module, outer)
         if minus is not None:
-            start = module.start(minus)
-            gone = Edit(start, Position(start.row, start.column + 1), "")
-            return [gone, *put(module, node, written.negated(), name)]
+            return [minus, *put(module, node, written.negated(), name)]
     above = inner_comments(module, node)
     start, end = _with_brackets(module, node)
-    written = written.at_least(_demanded(module.parents[node], node))
+    demanded = _demanded(module.parents[node], node)
+    if outer is not node and written.strength is Strength.SIGNED:
+        demanded = _demanded(module.parents[outer], outer)
+    bare, written = written, written.at_least(demanded)
     before = module.lines[start.row - 1][: start.column - 1]
     after = module.lines[end.row - 1][end.column - 1 :]
     content = written.code
     is_shorter_apart = len(name) < len(content) and not isinstance(module.parents[node], (cst.Assign, cst.AnnAssign))
-    if len(before + content + after) > line_limit(module) and is_shorter_apart:
+    longest = max(line_limit(module), len(module.lines[start.row - 1]))
+    if len(before + content + after) > longest and is_shorter_apart:
         name = free_name(module, node, name)
-        above += [f"{name} = {content}"]
+        above += [f"{name} = {bare.code}"]
         content = name
-    edits = [_above(module, node, above)] if above else []
+    edits = [lines_above(module, node, above)] if above else []
     return [*edits, Edit(start, end, content)]
 
 
-def _other_sign(module: Module, operation: cst.BinaryOperation, sign: str) -> Edit:
-    start = module.end(operation.left)
-    between = module.text(start, module.start(operation.right))
-    rows = between[: between.index("-" if sign == "+" else "+")].split("\n")
-    place = Position(start.row + len(rows) - 1, (start.column if len(rows) == 1 else 1) + len(rows[-1]))
-    return Edit(place, Position(place.row, place.column + 1), sign)
+def _carrying_sign(module: Module, node: cst.BaseExpression) -> cst.BaseExpression:
+    """Return the call of methods on ``node`` that hand a sign on: minus the mean is the mean of minus."""
+    member = module.parents[node]
+    call = module.parents[member]
+    if not isinstance(member, cst.Attribute) or member.attr.value not in _LINEAR or not isinstance(call, cst.Call):
+        return node
+    return _carrying_sign(module, call) if not _brackets(node) else node
 
 
-def _minus_of_product(module: Module, node: cst.CSTNode) -> cst.UnaryOperation | None:
-    """Return the minus at the start of the product that ``node`` is a factor of."""
+def _other_minus(module: Module, node: cst.BaseExpression) -> Edit | None:
+    """Return the edit of a sign outside of ``node`` that makes up for a minus before ``node`` going."""
     parent = module.parents[node]
-    if not isinstance(parent, cst.BinaryOperation) or not isinstance(parent.operator, cst.Multiply):
+    if isinstance(parent, cst.UnaryOperation) and isinstance(parent.operator, cst.Minus):
+        return _without_minus(module, parent)
+    if not isinstance(parent, cst.BinaryOperation):
+        return None
+    if parent.right is node and isinstance(parent.operator, (cst.Add, cst.Subtract)):
+        return _other_sign(module, parent)
+    if not isinstance(parent.operator, cst.Multiply) or _logarithms(module, parent) > 1:
         return None
     first: cst.BaseExpression = parent
-    while isinstance(first, cst.BinaryOperation) and isinstance(first.operator, (cst.Multiply, cst.Divide)):
-        if first is not parent and _brackets(first):
-            return None
+    while isinstance(first, (cst.BinaryOperation)) and (first is parent or not _brackets(first)):
         first = first.left
-    is_minus = isinstance(first, cst.UnaryOperation) and isinstance(first.operator, cst.Minus) and not first.lpar
-    return first if is_minus and isinstance(first, cst.UnaryOperation) else None
+    if isinstance(first, cst.UnaryOperation) and isinstance(first.operator, cst.Minus) and not _brackets(first):
+        return _without_minus(module, first)
+    # No minus in the product: one before it, or the sign of the sum that it is a term of.
+    return _other_minus(module, parent)
+
+
+def _logarithms(module: Module, node: cst.CSTNode) -> int:
+    """Count the logarithms in ``node``: of several that are rewritten, one alone could use up the only minus."""
+    return sum(read(Expression(module, call)).operation == "log" for call in find(node, cst.Call))
+
+
+def _without_minus(module: Module, operation: cst.UnaryOperation) -> Edit:
+    start = module.start(operation)
+    text = module.text(start, module.start(operation.expression))
+    blanks = len(text) - len(text[1:].lstrip()) - 1 if "\n" not in text else 0
+    return Edit(start, Position(start.row, start.column + 1 + blanks), "")
+
+
+def _other_sign(module: Module, operation: cst.BinaryOperation) -> Edit:
+    """Return the edit that makes an addition a subtraction, or the other way round."""
+    old, new = ("+", "-") if isinstance(operation.operator, cst.Add) else ("-", "+")
+    start = module.end(operation.left)
+    between = module.text(start, module.start(operation.right))
+    rows = between[: between.index(old)].split("\n")
+    place = Position(start.row + len(rows) - 1, (start.column if len(rows) == 1 else 1) + len(rows[-1]))
+    return Edit(place, Position(place.row, place.column + 1), new)
 
 
 def _brackets(node: cst.CSTNode) -> bool:

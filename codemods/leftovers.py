@@ -43,7 +43,7 @@ def _variables(rewritten: Module, before: str) -> Iterator[Edit]:
         for name in sorted(lost):
             bindings = rewritten.bindings[function].get(name, [])
             lines = [statement_of(rewritten, binding.node) for binding in bindings]
-            if all(_is_plain(binding.node, line) for binding, line in zip(bindings, lines, strict=True)):
+            if all(is_plain(binding.node, line) for binding, line in zip(bindings, lines, strict=True)):
                 yield from _without(rewritten, [line for line in lines if line is not None])
 
 
@@ -74,8 +74,8 @@ def _path(module: Module, function: cst.FunctionDef) -> str:
     return "".join(f".{item.name.value}" for item in (*reversed(holders), function))
 
 
-def _is_plain(node: cst.CSTNode, line: cst.CSTNode | None) -> bool:
-    """Tell whether ``line`` does nothing but give one variable a value."""
+def is_plain(node: cst.CSTNode, line: cst.CSTNode | None) -> bool:
+    """Tell whether ``line`` does nothing but the assignment ``node``, to one variable or attribute."""
     if not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1 or line.body[0] is not node:
         return False
     if isinstance(node, cst.Assign) and len(node.targets) == 1:
@@ -111,7 +111,7 @@ def _operators(module: Module, rewritten: Module) -> Iterator[Edit]:
             lost = any(old.reads(attribute)) and not _is_read(rewritten, cell, attribute)
             if lost and len(assigned) == 1 and _is_operator(rewritten, assigned[0].value):
                 line = statement_of(rewritten, assigned[0].statement)
-                if line is not None and _is_plain(assigned[0].statement, line):
+                if line is not None and is_plain(assigned[0].statement, line):
                     yield from _without(rewritten, [line])
 
 

@@ -34,6 +34,8 @@ AnyCodemod = BuiltIn | type[Codemod]
 BUILT_IN = (
     BuiltIn("freeze-parameters", "codemods.freeze_parameters:FreezeParameters", ("MS103",)),
     BuiltIn("functional-grad", "codemods.functional_grad:FunctionalGrad", ("MS101",)),
+    BuiltIn("masked-fill", "codemods.masked_fill:MaskedFill", ("MS204",)),
+    BuiltIn("merge-slices", "codemods.merge_slices:MergeSlices", ("MS203",)),
     BuiltIn("rank-seed", "codemods.rank_seed:RankSeed", ("MS302", "MS303")),
     BuiltIn("shard-dataset", "codemods.shard_dataset:ShardDataset", ("MS301",)),
     BuiltIn("stable-loss", "codemods.stable_loss:StableLoss", ("MS201", "MS202")),

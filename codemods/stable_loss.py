@@ -8,7 +8,7 @@ import libcst as cst
 
 from codemods.base import Codemod, Manual
 from codemods.binary_cross_entropy import fused
-from codemods.inlining import Written, other_reads, put, sole_binding, spliced, strength_of
+from codemods.inlining import Written, free_name, lines_above, other_reads, put, sole_binding, spliced, strength_of
 from codemods.leftovers import drop_leftovers
 from codemods.logarithms import StableForm
 from codemods.statements import remove
@@ -136,7 +136,8 @@ def _logarithm(module: Module, subject: GuardedLogarithm) -> Fix:
 def _at_logarithm(module: Module, call: cst.Call) -> list[Edit]:
     form = StableForm(module, call)
     written = form.of(read(Expression(module, call)).first)
-    edits = _cross_entropy(form, call, written) or put(module, call, written, "log_probs")
+    name = "log_sum" if "logsumexp" in written.head else "log_probs"
+    edits = _cross_entropy(form, call, written) or put(module, call, written, name)
     return [*form.edits, *edits]
 
 
@@ -146,13 +147,18 @@ def _at_producer(module: Module, call: cst.Call) -> list[Edit]:
     name = added.value.node if added is not None else None
     bound = reaching(module, name) if isinstance(name, cst.Name) else []
     value = bound[0].value if len(bound) == 1 else None
-    if added is None or value is None or not isinstance(name, cst.Name) or other_reads(module, bound[0], name):
+    if added is None or value is None or not isinstance(name, cst.Name):
         return []
     formula = read(Expression(module, value))
-    if formula.operation not in ("softmax", "sigmoid") or formula.first.node not in _read_as(value, name.value):
+    if formula.operation not in ("softmax", "sigmoid") or not _read_as(value, name.value):
         return []
     form = StableForm(module, value)
-    edits = put(module, value, form.of(formula.expression), name.value)
+    written = form.of(formula.expression)
+    if other_reads(module, bound[0], name):
+        variable = free_name(module, value, "log_probs")
+        above = lines_above(module, value, [f"{variable} = {written.code}"])
+        return [*form.edits, above, *put(module, call, Written(variable), variable)]
+    edits = put(module, value, written, name.value)
     line = statement_of(module, call)
     if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 and _gives_itself(module, call, added.value):
         return [*form.edits, *edits, remove(module, line)]

@@ -206,7 +206,8 @@ def fragments(module: Module, function: cst.FunctionDef) -> Iterator[Fragments]:
         return
     forms = _Forms(values_of(module, function))
     found: dict[Hashable, Fragments] = {}
-    for node in (*stock.computations, *stock.calls):
+    # What is put side by side again comes first: that can be merged, what is added up is only pointed at.
+    for node in (*stock.calls, *stock.computations):
         for group in _groups(forms, _glued(forms, node), sizes_known=isinstance(node, cst.Call)):
             _note(forms, found, group, node)
     for fragment in _activated(forms, stock.subscripts):

@@ -322,6 +322,9 @@ class Values:
             return self.kind(node.args[0].value, depth)
         if last in _PART_OPERATORS:
             return Kind.PARTS
+        if last == "SequentialCell" and self.module.resolve(node.func) != name:
+            # Layers one behind the other are run here, not built.
+            return Kind.TENSOR
         if last in _TUPLE_OPERATORS:
             return Kind.LIST
         if last in _NUMBER_OPERATORS:

@@ -52,8 +52,9 @@ class BooleanMask(Rule):
         A value that is inf or NaN outside of the mask must be replaced before (``ops.where``): times zero it stays NaN.
 
     Fix safety
-        There is no automatic fix yet. A read cannot be rewritten without knowing what becomes of the elements; a write
-        may be, if the value is a number or has the tensor's shape and nothing else holds the same tensor.
+        Codemod ``masked-fill``: a write of a number becomes ``ops.where``, safe where nothing else holds or has read the
+        tensor and type and shape are known, unsafe where they are not. A read is left to a person: what becomes of the
+        elements decides.
 
     References
         https://www.mindspore.cn/docs/en/master/api_python/ops/mindspore.ops.where.html,
@@ -64,6 +65,7 @@ class BooleanMask(Rule):
     name = "boolean-mask"
     severity = Severity.WARNING
     summary = "a boolean mask as an index makes a shape that the data decide"
+    codemod = "masked-fill"
     triggers = (b"[",)
     INVALID = (
         """

@@ -73,8 +73,10 @@ class FragmentedSlicing(Rule):
         Where the body is long, ``mindspore.vmap`` turns it into one for all rows as it stands.
 
     Fix safety
-        There is no automatic fix yet. Sums over all rows at once may add in another order; BatchNorm in the body of a
-        loop sees one row at a time and the whole batch afterwards; Dropout draws one mask instead of one for each row.
+        Codemod ``merge-slices`` joins slices that are put side by side again, and concatenates once after the loop: the same
+        bits. Codemod ``vectorize-rows`` computes all rows at once. Sums over all rows at once may add in another order;
+        BatchNorm in the body of a loop sees one row at a time and the whole batch afterwards; Dropout draws one mask instead
+        of one for each row.
 
     References
         https://www.mindspore.cn/docs/en/master/api_python/mindspore/mindspore.vmap.html
@@ -84,6 +86,7 @@ class FragmentedSlicing(Rule):
     name = "fragmented-slicing"
     severity = Severity.WARNING
     summary = "rows or columns of a tensor are computed one by one and put together again"
+    codemod = ("merge-slices", "vectorize-rows")
     triggers = (b"range(", b"enumerate(", b"zip(", b"concat", b"Concat", b"[:", b"[...", b", :")
     INVALID = (
         # The batch dimension, results in a list that is stacked.
