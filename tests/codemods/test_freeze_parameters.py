@@ -158,13 +158,12 @@ def test_a_function_that_builds_the_network(tmp_path: Path) -> None:
     assert rewrite(tmp_path, program(script=builder + script)).text == program(script=after + script)
 
 
-LATE = SCRIPT.replace("step = ", "loss.teacher.set_grad(False)\nstep = ").replace(
-    "nn.SGD(loss.trainable_params())", "optimizer"
-)
+OFF = "loss.teacher.set_grad(False)"
+LATE = SCRIPT.replace("step = ", f"{OFF}\nstep = ").replace("nn.SGD(loss.trainable_params())", "optimizer")
 
 
 def late(listing: str) -> str:
-    return LATE.replace("loss.teacher.set_grad", f"optimizer = nn.SGD(loss.{listing}())\nloss.teacher.set_grad")
+    return LATE.replace(OFF, f"optimizer = nn.SGD(loss.{listing}())\n{OFF}")
 
 
 @pytest.mark.parametrize("listing", ["trainable_params", "get_parameters"])
@@ -189,6 +188,14 @@ TURNS = (
     + "own = nn.TrainOneStepCell(Own(teacher), nn.SGD(teacher.trainable_params()))\n"
 )
 REFUSED = {
+    "listed in a variable before": (
+        program(
+            script=SCRIPT.replace("step = ", f"weights = loss.trainable_params()\n{OFF}\nstep = ").replace(
+                "nn.SGD(loss.trainable_params())", "nn.SGD(weights)"
+            )
+        ),
+        "weights are listed above (row 18), and frozen parameters stay in a list that has them",
+    ),
     "trained by another step": (program(PLAIN, TURNS), "another step (row 31) trains the network"),
     "in a larger expression": (
         program("self.teacher = teacher\nself.others = [self.teacher.set_grad(False)]"),

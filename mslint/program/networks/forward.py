@@ -153,7 +153,8 @@ class Forward:
             return None
         frozen = [reason for item in learnable if (reason := item.frozen_by())]
         if len(frozen) == len(learnable):
-            return thing.frozen_by() or frozen[0]
+            reason = thing.frozen_by() or frozen[0]
+            return replace(reason, conditional=any(item.conditional for item in frozen))
         if self.weights is not None and self.weights.known and self.weights.things:
             return Reason(False, self.weights.place)
         return None

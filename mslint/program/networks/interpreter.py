@@ -156,7 +156,8 @@ class Interpreter(Expressions):
 
     def make(self, kind: str, reference: str, place: Stretch, children: list[Value] | None = None) -> Thing:
         """Return a new object."""
-        thing = Thing(kind, reference, place, children=list(children or []), transient=self.following)
+        made = list(children or [])
+        thing = Thing(kind, reference, place, children=made, unsure=self.unsure, transient=self.following)
         self.things.append(thing)
         return thing
 

@@ -107,7 +107,7 @@ class Objects:
         return self._unknown_part(thing, name)
 
     def _unknown_part(self, thing: Thing, name: str) -> Thing:
-        part = thing.attributes[name] = Thing("unknown", name, thing.place, parent=thing)
+        part = thing.attributes[name] = Thing("unknown", name, thing.place, parent=thing, unsure=thing.unsure)
         return part
 
     def assign(self, holder: Value, name: str, value: Value, node: ast.AST) -> None:
@@ -123,9 +123,9 @@ class Objects:
         interpreter = self._interpreter
         if not isinstance(value, Constant) or interpreter.following:
             return
-        reason = Reason(True, interpreter.place(node))
+        place, unsure = interpreter.place(node), interpreter.unsure
         if isinstance(holder, Thing) and holder.kind == "parameter":
-            holder.frozen = None if value.value else reason
+            holder.frozen = None if value.value else Reason(True, place, unsure > holder.unsure)
         if not isinstance(holder, Parameters):
             return
         for root in holder.things:
@@ -133,7 +133,7 @@ class Objects:
                 if value.value:
                     thing.frozen = None
                 elif not (interpreter.may_skip or holder.partial):
-                    thing.frozen = reason
+                    thing.frozen = Reason(True, place, unsure > root.unsure)
                 thing.is_network = thing.is_network or thing is root
 
     # Items

@@ -34,6 +34,8 @@ class Reason:
 
     frozen: bool
     place: Stretch
+    conditional: bool = False
+    """Whether it is frozen under a condition that is not known."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +145,8 @@ class Thing(Value):
     attributes: dict[str, Value] = field(default_factory=dict)
     children: list[Value] = field(default_factory=list)
     parent: Thing | None = None
+    unsure: int = 0
+    """How many conditions that are not known led to where it was made."""
     frozen: Reason | None = None
     is_network: bool = False
     """For something unknown: whether the program treats it as a network."""
