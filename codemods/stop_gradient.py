@@ -10,7 +10,9 @@ from codemods.base import Codemod, Manual
 from codemods.imports import reach_operator
 from codemods.wrapping import wrap
 from mslint.findings import Applicability, Edit, Finding, Fix
+from mslint.program.conditions import condition_of
 from mslint.program.derivatives import input_derivative
+from mslint.program.following.values import Stretch
 from mslint.program.training import LossInput, training_of
 from mslint.semantics.module import Module, find
 
@@ -50,8 +52,8 @@ class StopGradient(Codemod):
         a parameter that the optimizer holds, so the step trains the network until now and no longer does after the rewrite.
         (PyNative mode gives such parameters zeros before and after; the optimizer's weight decay moves them in any case.
         Give it ``trainable_params()``.) It is unsafe as well where no script shows what feeds the code, where not every
-        script could be followed to its end, and where the program differentiates by inputs somewhere: that derivative would
-        become zero if it passes the call.
+        script could be followed to its end, where the network is frozen only under a test, so that other runs may train it,
+        and where the program differentiates by inputs somewhere: that derivative would become zero if it passes the call.
 
     When it is left to you
         One call runs the network together with parts that are trained; or the output is an object with tensors in it, such
@@ -140,6 +142,14 @@ def _doubt(module: Module, item: LossInput) -> str | None:
             f"parameters of `{network}` are among the weights: in graph mode they get gradients, frozen or not, and these "
             "become zero; build the optimizer from trainable_params() after the freeze, or weight decay goes on moving them"
         )
+    reason = item.feature.reason
+    if reason.conditional:
+        test = condition_of(module.program, reason.place.path, reason.place.row)
+        where = f"where `{test}` holds" if test is not None else "under a test"
+        return (
+            f"`{network}` is frozen only {where} ({_where(module, reason.place)}); where it is trained instead, it would no "
+            "longer be"
+        )
     if not item.known:
         return (
             "what feeds and trains this code could not be followed to its end, so that rests on its inputs being data and "
@@ -147,9 +157,13 @@ def _doubt(module: Module, item: LossInput) -> str | None:
         )
     derivative = input_derivative(module.program, module.source.path)
     if derivative is not None:
-        where = "" if derivative.path == module.source.path else f"{basename(derivative.path)}, "
         return (
-            f"the program may differentiate by inputs ({where}row {derivative.row}), and such a derivative becomes zero "
+            f"the program may differentiate by inputs ({_where(module, derivative)}), and such a derivative becomes zero "
             "where it passes the call"
         )
     return None
+
+
+def _where(module: Module, place: Stretch) -> str:
+    row = f"row {place.row}"
+    return row if place.path == module.source.path else f"{basename(place.path)}, {row}"

@@ -280,6 +280,16 @@ DOUBTFUL = {
         PLAIN.replace("import nn, ops", "import grad, nn, ops") + "attack = grad(loss)\n",
         "the program may differentiate by inputs (row 24)",
     ),
+    "frozen under a condition": (
+        PLAIN.replace(
+            "        for parameter in self.teacher.get_parameters():\n            parameter.requires_grad = False\n", ""
+        ).replace(
+            "loss = Loss(student, teacher)\n",
+            "if os.environ['FREEZE']:\n    for parameter in teacher.get_parameters():\n"
+            "        parameter.requires_grad = False\nloss = Loss(student, teacher)\n",
+        ),
+        "`self.teacher` is frozen only where `os.environ['FREEZE']` holds (row 21)",
+    ),
     "nothing trains it": (
         PLAIN.replace(TRAINED, "\n").replace("self.student = student", "self.student = nn.Dense(4, 4)"),
         "what feeds and trains this code could not be followed",
@@ -295,6 +305,21 @@ def test_numbers_that_may_change_are_not_safe(name: str, tmp_path: Path) -> None
     assert [finding.fix.applicability for finding in done.left if finding.fix] == [Applicability.UNSAFE]
     assert reason in why_not(done)[0]
     assert "ops.stop_gradient(self.teacher(x))" in rewrite(tmp_path, text, unsafe=True).text
+
+
+def test_a_test_around_all_of_the_training_is_none_on_the_freeze(tmp_path: Path) -> None:
+    script = "".join(f"    {line}\n" for line in TRAINED.strip().split("\n"))
+    text = PLAIN.replace(TRAINED, f"\n\nif os.environ['TRAIN']:\n{script}")
+    assert "ops.stop_gradient(self.teacher(x))" in rewrite(tmp_path, text).text
+
+
+def test_a_test_that_the_program_decides_is_none_either(tmp_path: Path) -> None:
+    text = PLAIN.replace(
+        "        for parameter in self.teacher.get_parameters():\n            parameter.requires_grad = False\n",
+        "        if freeze:\n            for parameter in self.teacher.get_parameters():\n"
+        "                parameter.requires_grad = False\n",
+    ).replace("student, teacher):", "student, teacher, freeze=True):")
+    assert "ops.stop_gradient(self.teacher(x))" in rewrite(tmp_path, text).text
 
 
 def test_a_list_of_the_student_s_own_parameters_holds_no_teacher(tmp_path: Path) -> None:

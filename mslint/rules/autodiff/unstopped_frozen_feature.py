@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from os.path import basename
 
 from mslint.findings import Finding, Position, Related, Severity
+from mslint.program.conditions import condition_of
 from mslint.program.following.values import Stretch
 from mslint.program.training import LossInput, training_of
 from mslint.rules.base import Rule
@@ -491,7 +492,10 @@ def _message(module: Module, item: LossInput, start: Position, end: Position) ->
     reason = item.feature.reason
     where = _where(module, reason.place)
     if reason.frozen:
-        untrained = f"{network} is frozen ({where})"
+        test = condition_of(module.program, reason.place.path, reason.place.row) if reason.conditional else None
+        untrained = (
+            f"{network} is frozen ({where})" if test is None else f"{network} is frozen where `{test}` holds ({where})"
+        )
     else:
         untrained = f"no parameter of {network} is among the weights of this step ({where})"
     if item.shared:
