@@ -136,7 +136,9 @@ def _is_called_in_training(module: Module, function: cst.FunctionDef, name: str,
         scripts = (
             [other for other in graph.graph.predecessors(node) if other.endswith(":")] if node in graph.graph else []
         )
-        return operators and unless_called and (not scripts or any(_differentiates(graph, other) for other in scripts))
+        return (
+            operators and unless_called and (not scripts or any(_trains(graph.functions[other]) for other in scripts))
+        )
     return any(_differentiates(graph, other) for other in callers)
 
 

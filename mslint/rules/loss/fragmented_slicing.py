@@ -214,6 +214,20 @@ class FragmentedSlicing(Rule):
                 middle = u[:, 1:-1, 1:-1]
                 return (left + right - 2 * middle + u[:, :-2, 1:-1] + u[:, 2:, 1:-1] - 2 * middle + up - down).sum()
         """,
+        # A loss that a script hands to Model.
+        """
+        from mindspore import Model, nn, ops
+        from settings import network, data
+
+        def by_sentence(logits, labels):
+            losses = []
+            for i in range(logits.shape[0]):  # <- MS203
+                losses.append(ops.cross_entropy(logits[i, :, :], labels[i, :]))
+            return ops.stack(losses).mean()
+
+        model = Model(network, by_sentence, nn.Adam(network.trainable_params()))
+        model.train(1, data)
+        """,
     )
     VALID = (
         # A product of complex numbers: the pieces of one factor go up where those of the other go down.
