@@ -32,6 +32,7 @@ class BuiltIn:
 AnyCodemod = BuiltIn | type[Codemod]
 
 BUILT_IN = (
+    BuiltIn("drop-suppression", "codemods.drop_suppression:DropSuppression", ("MS001",)),
     BuiltIn("freeze-parameters", "codemods.freeze_parameters:FreezeParameters", ("MS103",)),
     BuiltIn("functional-grad", "codemods.functional_grad:FunctionalGrad", ("MS101",)),
     BuiltIn("masked-fill", "codemods.masked_fill:MaskedFill", ("MS204",)),

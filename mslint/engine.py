@@ -6,15 +6,16 @@ import ast
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mslint.console import internal_error
 from mslint.findings import Finding, Position, Severity
+from mslint.rules.engine.unused_suppression import UnusedSuppression
 from mslint.rules.evidence import evidence_of
-from mslint.rules.registry import AnyRule
-from mslint.source.suppression import unsuppressed
+from mslint.rules.registry import AnyRule, Narrowed, all_rules
+from mslint.source.suppression import Suppressions
 from mslint.source.text import Source, lines_of, position_at
 
 if TYPE_CHECKING:
@@ -53,9 +54,10 @@ def check_source(source: Source, rules: Iterable[AnyRule], program: Program) -> 
     unparsable = None if program.parses(source.path, source.text) else syntax_error(source)
     if unparsable:
         return Checked(source, (unparsable,))
-    live = [rule for rule in rules if can_fire(rule, source.text)]
+    rules = list(rules)
+    live = [rule for rule in rules if rule.code != UnusedSuppression.code and can_fire(rule, source.text)]
     if not live:
-        return Checked(source)
+        return Checked(source, tuple(_idle_comments(source, Suppressions(source.text), rules, ())))
     from libcst import ParserSyntaxError
 
     from mslint.semantics.module import Module  # brings libcst along
@@ -68,7 +70,7 @@ def check_source(source: Source, rules: Iterable[AnyRule], program: Program) -> 
         return Checked(source, (_beyond_libcst(source, error),))
     except Exception as exception:
         return Checked(source, failures=(internal_error("reading the syntax tree", source.filename, exception),))
-    return _run(live, module)
+    return _run(rules, live, module)
 
 
 def can_fire(rule: AnyRule, text: str) -> bool:
@@ -76,21 +78,39 @@ def can_fire(rule: AnyRule, text: str) -> bool:
     return any(trigger.decode() in text for trigger in rule.triggers)
 
 
-def _run(rules: Sequence[AnyRule], module: Module) -> Checked:
+def _run(rules: Sequence[AnyRule], live: Sequence[AnyRule], module: Module) -> Checked:
     source = module.source
     findings: list[Finding] = []
-    failures: list[str] = []
-    for rule in rules:
+    failures: dict[str, str] = {}
+    for rule in live:
         try:
             findings += rule().check(module)
         except Exception as exception:
-            failures.append(internal_error(f"rule {rule.code} ({rule.name})", source.filename, exception))
-    findings = [
-        replace(finding, evidence=finding.evidence or evidence_of(finding.code))
-        for finding in unsuppressed(findings, source.text)
-    ]
+            failures[rule.code] = internal_error(f"rule {rule.code} ({rule.name})", source.filename, exception)
+    suppressions = Suppressions(source.text)
+    findings = [finding for finding in findings if not suppressions.silence(finding)]
+    findings += _idle_comments(source, suppressions, rules, failures)
+    findings = [replace(finding, evidence=finding.evidence or evidence_of(finding.code)) for finding in findings]
     findings.sort(key=lambda finding: (finding.start, finding.code))
-    return Checked(source, tuple(findings), module, tuple(failures))
+    return Checked(source, tuple(findings), module, tuple(failures.values()))
+
+
+def _idle_comments(
+    source: Source, suppressions: Suppressions, rules: Sequence[AnyRule], failed: Collection[str]
+) -> Iterator[Finding]:
+    """Yield what is to be said of comments that silence nothing, now that ``suppressions`` has seen all findings."""
+    judge = next((rule for rule in rules if rule.code == UnusedSuppression.code), None)
+    if judge is None or (isinstance(judge, Narrowed) and UnusedSuppression.severity not in judge.severities):
+        return
+    # Of a rule of which only some findings are wanted, it cannot be told what its other ones would have been silenced by.
+    asked = [rule for rule in rules if not isinstance(rule, Narrowed) and rule.code not in failed]
+    for finding in UnusedSuppression().judge(source.filename, suppressions, _words(asked), _words(all_rules())):
+        if not suppressions.silence(finding, blankly=False):
+            yield finding
+
+
+def _words(rules: Iterable[AnyRule]) -> set[str]:
+    return {word for rule in rules for word in (rule.code, rule.name)}
 
 
 def syntax_error(source: Source) -> Finding | None:

@@ -25,14 +25,17 @@ def examine(
     codemods: Sequence[AnyCodemod],
     target_version: Version,
 ) -> Checked:
-    """Return what ``rules`` find in ``source``, each finding with the fix that the first fitting codemod proposes."""
+    """Return what ``rules`` find in ``source``, each finding with its fix.
+
+    A finding that brings no fix along gets the one that the first fitting codemod proposes.
+    """
     checked = check_source(source, rules, program)
     if checked.module is None:
         return checked
     findings: list[Finding] = []
     failures = list(checked.failures)
     for finding in checked.findings:
-        for entry in codemods:
+        for entry in codemods if finding.fix is None else ():
             if finding.code not in entry.rules:
                 continue
             try:

@@ -12,10 +12,12 @@ from codemods.registry import AnyCodemod
 from mslint.commands.proposals import examine
 from mslint.config import NEWEST, Version
 from mslint.console import internal_error
-from mslint.engine import Checked
+from mslint.engine import SYNTAX_ERROR, Checked
 from mslint.findings import Applicability, Edit, Finding
+from mslint.rules.engine.unused_suppression import UnusedSuppression
 from mslint.rules.registry import AnyRule, all_rules
 from mslint.source.edits import apply_edits, overlap
+from mslint.source.suppression import may_suppress
 from mslint.source.text import Source, shown
 
 if TYPE_CHECKING:
@@ -119,21 +121,21 @@ class _Rewriting:
     def _pass(self, file: Rewritten) -> bool:
         """Make the fixes that ``file`` needs and that go together; tell whether there were any."""
         path = file.source.path
-        rules = [rule for rule in self._rules_for(path) if rule.code in self._codes]
-        checked = examine(file.current, rules, self._program, self._codemods, self._version_for(path))
-        file.left = tuple(self._within_reach(finding) for finding in checked.findings)
+        checked = examine(file.current, self._rules(file), self._program, self._codemods, self._version_for(path))
+        wanted = self._codes | {SYNTAX_ERROR[0]}
+        file.left = tuple(self._within_reach(finding) for finding in checked.findings if finding.code in wanted)
         if not checked.complete:
             self._give_up(file, self._why(file, checked))
             return False
         chosen = self._together(path, file.left)
-        if not chosen or checked.module is None:
+        if not chosen:
             return False
         if self._passes[path] == MOST_PASSES:
             unsettled = RuntimeError(f"still not settled after {MOST_PASSES} passes; the file is left as it was")
             self._give_up(file, (_blame(chosen, file.source, unsettled),))
             return False
         try:
-            texts = self._applied(checked.module, chosen)
+            texts = self._applied(path, checked.module, chosen)
         except Exception as exception:
             self._give_up(file, (_blame(chosen, file.source, exception),))
             return False
@@ -141,6 +143,13 @@ class _Rewriting:
         file.applied += chosen
         self._take_over(path, texts)
         return True
+
+    def _rules(self, file: Rewritten) -> list[AnyRule]:
+        """Return the rules to ask: those whose findings can be rewritten, all if there are comments to be judged by them."""
+        rules = self._rules_for(file.source.path)
+        if UnusedSuppression.code in self._codes and may_suppress(file.text):
+            return list(rules)
+        return [rule for rule in rules if rule.code in self._codes]
 
     def _within_reach(self, finding: Finding) -> Finding:
         """Return ``finding``, left to the user if its fix edits files that are not being rewritten."""
@@ -170,15 +179,14 @@ class _Rewriting:
                     taken.setdefault(path, []).extend(edits)
         return chosen
 
-    def _applied(self, module: Module, findings: Sequence[Finding]) -> dict[Path, str]:
+    def _applied(self, own: Path, module: Module | None, findings: Sequence[Finding]) -> dict[Path, str]:
         """Return the new texts, by file, once the fixes of ``findings`` are made and what they left unused is gone."""
         fixes = [finding.fix for finding in findings if finding.fix]
-        own = module.source.path
         wanted = _by_file((edit for fix in fixes for edit in fix.edits), own)
         texts = {path: apply_edits(self.files[path].text, edits) for path, edits in wanted.items()}
         used = {fix.codemod for fix in fixes}
         for codemod in self._codemods:
-            if codemod.name in used and own in texts:
+            if module is not None and codemod.name in used and own in texts:
                 texts[own] = codemod().tidy(module, texts[own])
         return texts
 

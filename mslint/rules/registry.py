@@ -43,7 +43,7 @@ class BuiltIn:
 class Narrowed:
     """A rule of which only the findings of some severities are wanted: one rule may know some things and suspect others."""
 
-    rule: AnyRule
+    rule: BuiltIn | type[Rule]
     severities: frozenset[Severity]
 
     @property
@@ -79,6 +79,12 @@ AnyRule = BuiltIn | Narrowed | type[Rule]
 EPSILON = (b"eps", b"EPS", b"Eps", b"0.00", b"** -", b"**-", *(b"e-%d" % digit for digit in range(10)))
 
 BUILT_IN = (
+    BuiltIn(
+        "MS001",
+        "unused-suppression",
+        "mslint.rules.engine.unused_suppression:UnusedSuppression",
+        (b"noqa", b"NOQA", b"mslint"),
+    ),
     BuiltIn(
         "MS101",
         "whole-network-grad",

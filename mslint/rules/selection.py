@@ -21,8 +21,9 @@ def selected(rules: Iterable[AnyRule], select: Sequence[str], ignore: Sequence[s
     chosen: list[AnyRule] = []
     for rule in rules:
         wanted = frozenset(s for s in Severity if _strength(rule, s, select) > _strength(rule, s, ignore))
+        known, wanted = (rule.rule, wanted & rule.severities) if isinstance(rule, Narrowed) else (rule, wanted)
         if wanted:
-            chosen.append(rule if wanted == _SEVERITIES else Narrowed(rule, wanted))
+            chosen.append(known if wanted == _SEVERITIES else Narrowed(known, wanted))
     return chosen
 
 
@@ -31,8 +32,9 @@ def check_selectors(rules: Iterable[AnyRule], selectors: Iterable[str], origin: 
     rules = list(rules)
     for selector in selectors:
         if not any(_matches(rule, severity, selector) for rule in rules for severity in Severity):
-            known = ["ALL", *(severity.value for severity in Severity), *(word for rule in rules for word in (rule.code, rule.name, category(rule)))]
-            raise UsageError(f"unknown rule {selector!r} in {origin}{nearest(selector, filter(None, known))}")
+            words = [word for rule in rules for word in (rule.code, rule.name, category(rule)) if word]
+            known = ["ALL", *(severity.value for severity in Severity), *words]
+            raise UsageError(f"unknown rule {selector!r} in {origin}{nearest(selector, known)}")
 
 
 def _strength(rule: AnyRule, severity: Severity, selectors: Iterable[str]) -> int:
