@@ -8,8 +8,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Container
 from pathlib import Path
 
-_MOST_TEXT = 4_000_000
-"""Trees are kept for so many characters of source: they take about 43 times as many bytes."""
+_MOST_TEXT = 10_000_000
+"""Trees are kept for so many characters of source, more than the largest programs have: they take 43 times as many bytes."""
 
 
 class Trees:

@@ -25,7 +25,6 @@ class Modules:
         self._run: dict[Path, ModuleValue] = {}
         self._lazy = len(self._program.reachable(rehearsal.entry)) > _SMALL
         self._waiting: set[Path] = set()
-        self._definitions: dict[Path, bool] = {}
 
     def module(self, path: Path) -> ModuleValue:
         """Return the file ``path``, run if it was not yet."""
@@ -100,9 +99,8 @@ class Modules:
         return True
 
     def _only_defines(self, path: Path) -> bool:
-        known = self._definitions.get(path)
-        if known is None:
+        def read() -> bool:
             tree = self._program.tree(path)
-            known = tree is not None and all(map(only_defines, tree.body))
-            self._definitions[path] = known
-        return known
+            return tree is not None and all(map(only_defines, tree.body))
+
+        return self._program.remember((only_defines, path), read)
