@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import libcst as cst
 
 from codemods.statements import in_lines, indentation, insert_after
-from mslint.findings import Edit
+from mslint.findings import Edit, Position
 from mslint.program.project import Program
 from mslint.semantics.module import Binding, Module, dotted
 
@@ -201,6 +201,16 @@ def _new_line(module: Module, text: str) -> Edit:
     anchor = next((line for line in imports if "mindspore" in module.code(line)), (imports or lines)[0])
     place = module.start(anchor)
     return Edit(place, place, in_lines(module, [text]) + indentation(module, anchor))
+
+
+def joined(edits: Iterable[Edit]) -> list[Edit]:
+    """Return ``edits`` with those made one that insert at the same place."""
+    found: dict[tuple[Position, Position], Edit] = {}
+    for edit in edits:
+        before = found.get((edit.start, edit.end))
+        content = edit.content if before is None else before.content + edit.content
+        found[edit.start, edit.end] = replace(edit, content=content)
+    return list(found.values())
 
 
 def drop_unreferenced(program: Program, path: Path, before: str, after: str) -> str:

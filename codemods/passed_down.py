@@ -48,7 +48,9 @@ def handed_down(
     """
     function = module.enclosing(node, cst.FunctionDef)
     if function is None or depth > _HIGHEST:
-        raise Manual("it is built at the top of the file, for training and for something else")
+        raise Manual(
+            "what is trained on and what is not is built by one and the same call; build the two apart, and shard the former"
+        )
     size, rank = names or parameters_for(module, function) or _free(module, function)
     taken = positional(module, function)
     edits: list[Edit] = []

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codemods.base import Codemod, Manual
-from codemods.imports import reach_from
+from codemods.imports import joined, reach_from
 from codemods.ranks import in_file, names_in, rank_at
 from codemods.seed_number import SeedNumber, rank_free, seed_number
 from codemods.statements import comments_above, in_lines, indentation
 from codemods.training_start import (
     Level,
     before_iterators,
-    levels_of,
+    outside_branches,
     precedes,
     qualified,
     require_network,
     require_no_order,
     shuffled_shards,
+    ways_to,
 )
 from mslint.findings import Applicability, Edit, Finding, Fix, Position
 from mslint.program.datasets import dataset_class
@@ -139,17 +140,19 @@ class _Reseeding:
 
         That is as near to the training as can be: in the function that trains, or in one that calls it.
         """
-        path = self._outside_loops()
+        places = dict.fromkeys(self.run.rehearsal.trained[event.number] for event in self._trained())
+        inner, path = ways_to(self.home, self.run, places)
         refusal: Manual | None = None
         for index in range(len(path)):
-            try:
-                return self._start_at(path[index:])
-            except Manual as reason:
-                refusal = refusal or reason
+            for level in outside_branches(path[index]):
+                try:
+                    return self._start_at([level, *path[index + 1 :]], [*inner, *path[:index]])
+                except Manual as reason:
+                    refusal = reason if level is path[0] else refusal
         assert refusal is not None
         raise refusal
 
-    def _start_at(self, path: list[Level]) -> tuple[list[Level], Level, SeedNumber]:
+    def _start_at(self, path: list[Level], inner: list[Level]) -> tuple[list[Level], Level, SeedNumber]:
         first = path[0]
         for event in (*self._trained(), *shuffled_shards(self.run)):
             if not precedes(path, event):
@@ -160,22 +163,8 @@ class _Reseeding:
                 )
         require_network(self.run, path)
         require_no_order(self.run, path)
-        level = before_iterators(self.home, self.run, path)
+        level = before_iterators(self.home, self.run, path, inner)
         return path, level, self._number(path, level)
-
-    def _outside_loops(self) -> list[Level]:
-        """Return the way to the training from outside of all loops: in one, the same numbers would start in each round."""
-        found: list[Level] = []
-        trained = self._trained()
-        for place in dict.fromkeys(self.run.rehearsal.trained[event.number] for event in trained):
-            levels = levels_of(self.home, self.run, place)
-            levels = levels[max((index for index, level in enumerate(levels) if level.repeats), default=0) :]
-            if found and found[0].statement is not levels[0].statement:
-                raise Manual(
-                    "data sets are trained on at several places; seed the data set anew before the first, by hand"
-                )
-            found = levels
-        return found
 
     def _trained(self) -> list[Event]:
         """Return the data sets that are trained on, each of them in shards."""
@@ -230,12 +219,12 @@ class _Reseeding:
         names = names_in(self.run, module, qualified(module, level.function))
         rank, needed = rank_at(module, level.statement, names)
         reached = reach_from(module, _DATASET, ["config"], level.statement, "ds", whole=True)
-        seed = f"{self.number.text} + {rank}" if self.number.text else rank
+        seed = rank if self.number.text in ("", "0") else f"{self.number.text} + {rank}"
         indent = indentation(module, level.statement)
         row = level.row - len(comments_above(module, level.statement))
         lines = [f"{indent}{_REMARK}", f"{indent}{reached.expressions['config']}.set_seed({seed})"]
         if row > 1 and not module.lines[row - 2].strip():
             # A paragraph of its own before the one that trains.
             lines.append("")
-        edits = [*needed, *reached.edits, Edit(Position(row, 1), Position(row, 1), in_lines(module, lines))]
+        edits = [*joined([*needed, *reached.edits]), Edit(Position(row, 1), Position(row, 1), in_lines(module, lines))]
         yield from in_file(module, self.home, edits)

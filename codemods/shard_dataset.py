@@ -19,6 +19,7 @@ from codemods.passed_down import (
 )
 from codemods.ranks import Ranks, at_hand, in_file, ranks_at
 from mslint.findings import Applicability, Edit, Finding, Fix
+from mslint.program.distribution import Run
 from mslint.program.rehearsal.values import (
     NONE,
     RANK,
@@ -32,6 +33,7 @@ from mslint.program.rehearsal.values import (
 from mslint.program.unsharded import Build, UnshardedSource
 from mslint.semantics.module import Module
 
+_STAGES = ("PipelineCell", "Pipeline", "pipeline", "pipeline_stage")
 _SAMPLERS = ("sampler", "batch_sampler")
 _SHORTER = (
     "an epoch then has fewer steps, by the number of ranks: learning rates, warm-up and checkpoints that are counted in "
@@ -60,7 +62,7 @@ class ShardDataset(Codemod):
     When it is left to you
         The data set has a sampler (MindSpore takes a sampler or shards, not both); its source has no ``__getitem__`` and
         ``__len__`` and must leave out the other ranks' samples itself; a data set zipped with it cannot be sharded; its
-        arguments come from elsewhere (``**options``).
+        arguments come from elsewhere (``**options``); the network runs in pipeline stages, whose ranks share samples.
     """
 
     name = "shard-dataset"
@@ -108,6 +110,15 @@ def _written(source: UnshardedSource, name: str) -> cst.Arg | None:
     return None
 
 
+def _has_stages(run: Run) -> bool:
+    """Tell whether the run may split the network into pipeline stages."""
+    if any(stages not in (None, 1) for stages in run.setting("pipeline_stages")):
+        return True
+    program = run.rehearsal.program
+    files = {path for path, _ in run.rehearsal.executed}
+    return any(use.rpartition(".")[2] in _STAGES for path in files for use in program.facts(path).uses)
+
+
 class _Sharding:
     """The shards of one call that builds a data set."""
 
@@ -140,6 +151,11 @@ class _Sharding:
     def _require_shardable(self) -> None:
         name = self.source.kind.name
         for build in self.source.unsharded:
+            if _has_stages(build.run):
+                raise Manual(
+                    "the network runs in pipeline stages, and the stages must read the same samples: pass the number of "
+                    "ranks in one stage as num_shards, and the rank within its stage as shard_id"
+                )
             for sampler in _SAMPLERS:
                 given = build.event.argument(self.source.kind.position(sampler), sampler)
                 if given is not None and given != NONE:

@@ -24,6 +24,10 @@ from mslint.semantics.module import Module, find, walk
 _ITERATORS = ("create_dict_iterator", "create_tuple_iterator")
 _CALLED_AS_OBJECT = ("construct", "__call__")
 _MOST_LEVELS = 12
+_SEVERAL = (
+    "training is started from several functions; seed the data set anew by hand in each, by dataset.config.set_seed(SEED + "
+    "get_rank()), once network and data set are built"
+)
 _WEIGHTLESS = re.compile(
     r"Loss|Logits|TrainOneStep|WithGradCell|WithEvalCell|Reducer|LR$|^(ASGD|Ada\w*|FTRL|Lamb|LARS|LazyAdam|Momentum"
     r"|Optimizer|ProximalAdagrad|RMSProp|Rprop|SGD|thor|Accuracy|Metric|Cell)"
@@ -51,6 +55,10 @@ class Level:
         """Whether what is in the statement is done many times."""
         return isinstance(self.statement, (cst.For, cst.While))
 
+    def is_beside(self, other: Level) -> bool:
+        """Tell whether it is of the same function as ``other``."""
+        return self.module is other.module and self.function is other.function
+
     def holds(self, place: Place) -> bool:
         """Tell whether ``place`` is in the function, functions inside it apart."""
         if place.path != self.module.source.path.absolute():
@@ -58,16 +66,34 @@ class Level:
         return function_at(self.module, place.row) is self.function
 
 
-def levels_of(home: Module, run: Run, trained: Place) -> list[Level]:
+def ways_to(home: Module, run: Run, trained: Iterable[Place]) -> tuple[list[Level], list[Level]]:
+    """Return the levels that lead to the training steps at ``trained``: those in loops, and those outside of all loops.
+
+    Each from the inside out. Where training starts at several places, the way begins in the function that has them all, at
+    the first of them.
+    """
+    ways = [_levels_of(home, run, place) for place in trained]
+    first, *others = ways
+    shared: list[Level] = []
+    for level in first:
+        partners = [next((one for one in other if one.is_beside(level)), None) for other in others]
+        statements = [level.statement, *(partner.statement for partner in partners if partner is not None)]
+        if len(statements) == len(ways):
+            shared.append(Level(level.module, level.function, _common(level.module, level.function, statements)))
+    if not shared:
+        raise Manual(_SEVERAL)
+    below = [level for way in ways for level in way if not any(level.is_beside(one) for one in shared)]
+    # In a loop, a seed would start the same numbers again in each round.
+    outside = max((index for index, level in enumerate(shared) if level.repeats), default=0)
+    return [*below, *shared[:outside]], shared[outside:]
+
+
+def _levels_of(home: Module, run: Run, trained: Place) -> list[Level]:
     """Return the levels from the function that holds the training step at ``trained`` up to the file that is started."""
     found: list[Level] = []
     sites = [(trained.path, trained.row)]
     while len(found) < _MOST_LEVELS:
         level = _level(home, sites)
-        if level is None:
-            raise Manual(
-                "training is started from several places; seed anew in each, after network and data set are built"
-            )
         found.append(level)
         if level.function is None:
             return found
@@ -80,20 +106,42 @@ def levels_of(home: Module, run: Run, trained: Place) -> list[Level]:
     raise Manual("the way to the training step is too long to be followed")
 
 
-def _level(home: Module, sites: list[tuple[Path, int]]) -> Level | None:
-    levels: list[Level] = []
-    for path, row in sites:
-        module = module_at(home, path)
-        inner = statement_at(module, row)
-        function = function_at(module, row)
-        loops = [inner] if isinstance(inner, (cst.For, cst.While)) else []
-        for item in module.ancestors(inner):
-            if item is function:
-                break
-            if isinstance(item, (cst.For, cst.While)):
-                loops.append(item)
-        levels.append(Level(module, function, loops[-1] if loops else inner))
-    return levels[0] if len({level.statement for level in levels}) == 1 else None
+def _level(home: Module, sites: list[tuple[Path, int]]) -> Level:
+    """Return the level of the function that holds all ``sites``, with the first of them."""
+    modules = {module_at(home, path) for path, _ in sites}
+    functions = {function_at(module_at(home, path), row) for path, row in sites}
+    if len(modules) > 1 or len(functions) > 1:
+        raise Manual(_SEVERAL)
+    module, function = modules.pop(), functions.pop()
+    return Level(module, function, _common(module, function, [statement_at(module, row) for _, row in sites]))
+
+
+def _common(module: Module, function: cst.FunctionDef | None, statements: list[cst.CSTNode]) -> cst.CSTNode:
+    """Return the statement of ``function`` that is in front of all ``statements``, outside of loops and branches."""
+    chains = [list(reversed(list(_statements_around(module, function, one)))) for one in statements]
+    shared: list[cst.CSTNode] = []
+    for group in zip(*chains, strict=False):
+        if len(set(group)) == 1:
+            shared.append(group[0])
+        elif len({module.parents[one] for one in group}) == 1:
+            shared.append(min(group, key=module.start))
+            break
+        else:
+            break
+    return next((one for one in shared if isinstance(one, (cst.For, cst.While))), shared[-1])
+
+
+def _statements_around(
+    module: Module, function: cst.FunctionDef | None, statement: cst.CSTNode
+) -> Iterator[cst.CSTNode]:
+    yield statement
+    for item in module.ancestors(statement):
+        if item is function:
+            return
+        # The other side of an `if` hangs on it; that it is a statement of its own is a matter of spelling.
+        is_elif = isinstance(item, cst.If) and isinstance(module.parents[item], cst.If)
+        if isinstance(item, (cst.SimpleStatementLine, cst.BaseCompoundStatement)) and not is_elif:
+            yield item
 
 
 def statement_at(module: Module, row: int) -> cst.CSTNode:
@@ -149,6 +197,22 @@ def _uses(functions: Iterable[Function], made: CallSite) -> Iterator[CallSite]:
                 yield from (call for call in function.calls if call.callee == name)
 
 
+def outside_branches(level: Level) -> Iterator[Level]:
+    """Yield ``level`` with the branches around its statement in the place of it, the outermost first, and then itself.
+
+    A branch counts if it has another side: that may train, too.
+    """
+    found = [level]
+    for item in level.module.ancestors(level.statement):
+        if item is level.function or isinstance(item, (cst.With, cst.Try, cst.For, cst.While)):
+            break
+        inner = level.module.parents[item] if isinstance(item, cst.If) else None
+        is_elif = isinstance(inner, cst.If) and inner.orelse is item
+        if isinstance(item, cst.If) and not is_elif and item.orelse is not None:
+            found.append(Level(level.module, level.function, item))
+    yield from reversed(found)
+
+
 def precedes(levels: list[Level], event: Event) -> bool:
     """Tell whether ``event`` is over when the statement of the first of ``levels`` is reached."""
     places = (*event.calls, event.place)
@@ -168,15 +232,16 @@ def shuffled_shards(run: Run) -> Iterator[Event]:
                 yield event
 
 
-def before_iterators(home: Module, run: Run, levels: list[Level]) -> Level:
+def before_iterators(home: Module, run: Run, levels: list[Level], inner: list[Level]) -> Level:
     """Return the first of ``levels``, its statement moved up to where an iterator is made before it.
 
-    What an iterator draws is decided by the seed at the time it is made.
+    What an iterator draws is decided by the seed at the time it is made. Those of the functions ``inner``, on the way from
+    there to the training step, are made later.
     """
     level = levels[0]
     first = level
     graph = run.rehearsal.program.call_graph(run.entry)
-    below = {(one.module, one.function) for one in levels[1:]}
+    later = {(one.module, one.function) for one in inner}
     for function in graph.functions.values():
         for call in function.calls:
             if call.callee.rpartition(".")[2] not in _ITERATORS:
@@ -188,13 +253,17 @@ def before_iterators(home: Module, run: Run, levels: list[Level]) -> Level:
             owner = function_at(module, call.row)
             if module is level.module and owner is level.function:
                 made = _level(home, [(call.path, call.row)])
-                if made is not None and made.row < first.row:
-                    first = made
-            elif (module, owner) in below:
+                first = made if made.row < first.row else first
+            elif (module, owner) not in later and not _in_comprehension(module, statement):
                 raise Manual(
-                    f"an iterator is made in row {call.row} of {call.path.name}, far from where training starts"
+                    f"an iterator is made in row {call.row} of {call.path.name}, and what it draws is decided by the seed "
+                    "there; make it where training starts"
                 )
     return first
+
+
+def _in_comprehension(module: Module, statement: cst.CSTNode) -> bool:
+    return any("_iterator" in module.code(part.iter) for part in find(statement, cst.CompFor))
 
 
 def require_network(run: Run, levels: list[Level]) -> None:

@@ -128,6 +128,55 @@ CASES = {
     ),
 }
 
+BRANCHES = {
+    "one after the other": """
+        PUT
+        model.train(1, some)
+        print("and now the rest")
+        model.train(1, rest)
+        """,
+    "one or the other": """
+        PUT
+        if options.some:
+            model.train(1, some)
+        elif options.rest:
+            model.train(1, rest)
+        else:
+            print("nothing")
+        """,
+    "in a loop and after it": """
+        print("first")
+        PUT
+        for _ in range(3):
+            if options.some:
+                model.train(1, some)
+        model.train(1, rest)
+        """,
+}
+
+
+@pytest.mark.parametrize("case", BRANCHES)
+def test_where_training_starts_at_several_places_the_seed_comes_before_all(case: str, tmp_path: Path) -> None:
+    head = program("""
+        import mindspore as ms
+        import mindspore.dataset as ds
+        from mindspore import nn
+        from mindspore.communication import get_group_size, get_rank, init
+        from settings import net, options
+
+        ms.set_seed(1)
+        init()
+        ms.set_auto_parallel_context(parallel_mode="data_parallel")
+        shards = {"num_shards": get_group_size(), "shard_id": get_rank()}
+        some = ds.MnistDataset("some", **shards)
+        rest = ds.MnistDataset("rest", **shards)
+        model = ms.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params()))
+        """)
+    text = head + program(BRANCHES[case])
+    done = rewritten(tmp_path, CODEMOD, {"train.py": text.replace("PUT\n", "")})
+    assert done.texts["train.py"] == text.replace("PUT\n", f"{REMARK}\nds.config.set_seed(1 + get_rank())\n")
+
+
 READING = """
 import mindspore.dataset as ds
 
@@ -219,7 +268,7 @@ REFUSED = {
     "two trainings": (
         "data = ds.MnistDataset('digits', num_shards=2, shard_id=get_rank())\n    model.train(1, data)\n"
         "    more = ds.MnistDataset('more', num_shards=2, shard_id=get_rank())\n    model.train(1, more)",
-        "at several places",
+        "not before the training",
     ),
     "out of sight": ("model.train(1, known.data)", "which data set is trained on is out of sight"),
     "an order that numpy draws": (
