@@ -125,6 +125,14 @@ def check_unchanged(module: Module, node: cst.CSTNode, place: cst.CSTNode, ignor
                 )
 
 
+def check_unsharded(module: Module, node: cst.CSTNode) -> None:
+    """Refuse where the class shards its operators by hand: a strategy holds for one operator and its number of inputs."""
+    owner = module.enclosing(node, cst.ClassDef)
+    calls = find(owner, cst.Call) if owner is not None else ()
+    if any(isinstance(call.func, cst.Attribute) and call.func.attr.value == "shard" for call in calls):
+        raise Manual("the operators here are sharded by hand, which a new one must be too; write it by hand")
+
+
 def _variables(module: Module, node: cst.CSTNode) -> Iterator[str]:
     for name in find(node, cst.Name):
         parent = module.parents[name]

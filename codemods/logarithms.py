@@ -12,6 +12,7 @@ from codemods.inlining import (
     Strength,
     Written,
     check_unchanged,
+    check_unsharded,
     is_simple,
     named_above,
     other_reads,
@@ -46,7 +47,7 @@ class StableForm:
         self._followed: list[tuple[cst.Name, Binding]] = []
         self._given: dict[str, Expression] = {}
         self._inside: cst.Call | None = None
-        self._check_unsharded()
+        check_unsharded(module, place)
 
     def of(self, expression: Expression) -> Written:
         """Return the logarithm of ``expression``, an epsilon in it left out."""
@@ -63,12 +64,6 @@ class StableForm:
             if inside:
                 return self._returned(node, *inside[0])
         return self._of_formula(read(expression))
-
-    def _check_unsharded(self) -> None:
-        owner = self.module.enclosing(self.place, cst.ClassDef)
-        calls = find(owner, cst.Call) if owner is not None else ()
-        if any(isinstance(call.func, cst.Attribute) and call.func.attr.value == "shard" for call in calls):
-            raise Manual("the operators here are sharded by hand, which the stable form must be too; write it by hand")
 
     def _of_formula(self, formula: Formula) -> Written:
         operation = formula.operation

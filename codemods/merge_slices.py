@@ -11,6 +11,7 @@ from codemods.inlining import (
     Strength,
     Written,
     check_unchanged,
+    check_unsharded,
     free_name,
     other_reads,
     put,
@@ -108,6 +109,7 @@ class _Merge:
         self.formulas = fragments[0].formulas
         self.pieces = {piece.node: piece for item in fragments for piece in item.pieces}
         self._followed: list[tuple[cst.Name, Binding]] = []
+        check_unsharded(module, glue)
 
     def fix(self) -> Fix:
         """Return the rewrite with what it takes for granted."""
@@ -301,6 +303,7 @@ class _Growing:
             raise Manual("the concatenation is part of a larger expression; collect the parts in a list")
         self.statement = statement
         self.glue = statement.value
+        check_unsharded(module, self.glue)
         if _called(module, self.glue) not in _JOINING:
             raise Manual("what grows is no plain concatenation; collect the parts in a list")
         if self.loop.orelse is not None or any(find(self.loop, cst.Return)):
@@ -312,16 +315,16 @@ class _Growing:
         module = self.module
         parts = self._parts()
         indent = indentation(module, self.loop)
-        collected = free_name(module, self.loop, f"{self.name}_parts")
+        collected = free_name(module, self.loop, f"{self.name.rstrip('_')}_parts")
         added = f"{collected}.append({parts[0]})" if len(parts) == 1 else f"{collected}.extend([{', '.join(parts)}])"
         branches = self._first_round(parts)
         start = "" if branches is not None else self.name
         edits = [module.replace(branches or self.statement, added)]
-        before = self._before() if branches is None else None
-        if before is not None:
-            value = before.body[0]
-            assert isinstance(value, cst.Assign)
-            edits.append(module.replace(value, f"{collected} = [{one_line(module, value.value)}]"))
+        before = self._before()
+        value = before.body[0] if before is not None else None
+        if isinstance(value, cst.Assign) and (branches is None or _is_none(value.value)):
+            first = "" if branches is not None else one_line(module, value.value)
+            edits.append(module.replace(value, f"{collected} = [{first}]"))
         else:
             place = module.start(self.loop)
             edits.append(Edit(place, place, in_lines(module, [f"{collected} = [{start}]"]) + indent))
@@ -358,9 +361,25 @@ class _Growing:
         small = body[0].body[0] if len(body) == 1 and isinstance(body[0], cst.SimpleStatementLine) else None
         is_first = isinstance(small, cst.Assign) and module.code(small.targets[0].target) == self.name
         alone = isinstance(block, cst.IndentedBlock) and len(block.body) == 1 and not inner_comments(module, branch)
+        alone = alone and self._tests_first_round(branch.test)
         if not is_first or not alone or not isinstance(small, cst.Assign) or [one_line(module, small.value)] != parts:
             raise Manual(f"the first round gives `{self.name}` something else; collect the parts in a list")
         return branch
+
+    def _tests_first_round(self, test: cst.BaseExpression) -> bool:
+        """Tell whether ``test`` holds in the first round alone: the loop's counter has its first value."""
+        if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1 or not isinstance(test.left, cst.Name):
+            return False
+        target, over = self.loop.target, self.loop.iter
+        name = over.func.value if isinstance(over, cst.Call) and isinstance(over.func, cst.Name) else ""
+        if name == "enumerate" and isinstance(target, cst.Tuple):
+            target = target.elements[0].value
+        arguments = over.args if isinstance(over, cst.Call) else ()
+        start = self.module.code(arguments[0].value) if name == "range" and len(arguments) > 1 else "0"
+        counts = name in ("range", "enumerate") and isinstance(target, cst.Name) and target.value == test.left.value
+        comparison = test.comparisons[0]
+        is_equal = isinstance(comparison.operator, cst.Equal)
+        return counts and is_equal and self.module.code(comparison.comparator) == start
 
     def _before(self) -> cst.SimpleStatementLine | None:
         """Return the statement before the loop that starts the variable, if nothing but the loop reads it."""
@@ -371,7 +390,7 @@ class _Growing:
         assert isinstance(name, cst.Name)
         bound = [item for item in module.lookup(self.name, name) if module.start(item.node) < module.start(self.loop)]
         if not bound:
-            raise Manual(f"`{self.name}` has no value before the loop; collect the parts in a list")
+            return None
         latest = max(bound, key=lambda item: module.start(item.node))
         line = statement_of(module, latest.node)
         block = module.parents[self.loop]
@@ -386,3 +405,7 @@ class _Growing:
         ]
         rest = {item.value for item in find(latest.value, cst.Name)}
         return None if between or self.name in rest or inner_comments(module, line) else line
+
+
+def _is_none(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Name) and node.value == "None"

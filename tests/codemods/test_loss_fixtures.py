@@ -9,10 +9,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from test_fixtures_train import ROOT, require_mindspore
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
-from test_fixtures_train import require_mindspore  # noqa: E402
 
 CODEMODS = {"stable-loss": "MS201", "masked-fill": "MS204", "merge-slices": "MS203"}
 

@@ -64,7 +64,7 @@ REWRITTEN = {
         Applicability.SAFE,
     ),
     "a first round of its own": (
-        "for i, conv in enumerate(convs):\n    if i == 0:\n        out = conv(x)\n    else:\n"
+        "out = None\nfor i, conv in enumerate(convs):\n    if i == 0:\n        out = conv(x)\n    else:\n"
         "        out = ops.cat([out, conv(x)])\nreturn out\n",
         "out_parts = []\nfor i, conv in enumerate(convs):\n    out_parts.append(conv(x))\n"
         "out = ops.cat(out_parts)\nreturn out\n",
@@ -108,6 +108,16 @@ REFUSED = {
     "not put together": (
         "a = ops.sigmoid(x[..., 0])\nb = ops.sigmoid(x[..., 1])\nc = ops.sigmoid(x[..., 2:])\nreturn a - b * c.sum()\n",
         "not put together again",
+    ),
+    "another condition than the first round": (
+        "out = x\nfor i, conv in enumerate(convs):\n    if self.new:\n        out = conv(x)\n    else:\n"
+        "        out = ops.cat([out, conv(x)])\nreturn out\n",
+        "the first round gives `out` something else",
+    ),
+    "operators sharded by hand": (
+        "self.cat.shard(((1, 1), (1, 1)))\nout = x\nfor conv, feature in zip(convs, features):\n"
+        "    out = ops.concat((out, conv(feature)), 1)\nreturn out\n",
+        "sharded by hand",
     ),
     "parts put before": (
         "out = x\nfor conv in convs:\n    out = ops.concat((conv(x), out), 1)\nreturn out\n",
