@@ -370,7 +370,8 @@ class _Growing:
         """Tell whether ``test`` holds in the first round alone: the loop's counter has its first value."""
         if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1 or not isinstance(test.left, cst.Name):
             return False
-        target, over = self.loop.target, self.loop.iter
+        target: cst.BaseExpression = self.loop.target
+        over = self.loop.iter
         name = over.func.value if isinstance(over, cst.Call) and isinstance(over.func, cst.Name) else ""
         if name == "enumerate" and isinstance(target, cst.Tuple):
             target = target.elements[0].value

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from test_fixtures_train import ROOT, require_mindspore
 
-
 CODEMODS = {"stable-loss": "MS201", "masked-fill": "MS204", "merge-slices": "MS203"}
 
 # By fixtures/README.md: how many fixes of each kind there are.

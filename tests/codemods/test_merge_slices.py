@@ -57,8 +57,8 @@ REWRITTEN = {
         Applicability.SAFE,
     ),
     "a first value that is read before the loop": (
-        "out = x * 2\nbox = box + out.sum()\nfor conv, feature in zip(convs, features):\n    out = ops.cat([out, conv(feature)])\n"
-        "return out\n",
+        "out = x * 2\nbox = box + out.sum()\nfor conv, feature in zip(convs, features):\n"
+        "    out = ops.cat([out, conv(feature)])\nreturn out\n",
         "out = x * 2\nbox = box + out.sum()\nout_parts = [out]\nfor conv, feature in zip(convs, features):\n"
         "    out_parts.append(conv(feature))\nout = ops.cat(out_parts)\nreturn out\n",
         Applicability.SAFE,
