@@ -181,6 +181,8 @@ class Randomness:
             for call in function.calls:
                 if call.callee.rpartition(".")[2] in _PIPELINE_STEPS:
                     starts.update(self._handed_on(call))
+            for name, row in self._loops(function).handed_on:
+                starts.update(self.graph.targets(CallSite(function.path, function.name, row, name, (), (), ())))
         return self._reached(starts)
 
     @cached_property
@@ -328,7 +330,8 @@ class Randomness:
             for target in node.targets
             if isinstance(target, ast.Name)
         }
-        spans = []
+        spans: list[tuple[int, int]] = []
+        handed_on: list[tuple[str, int]] = []
         for node in nodes:
             if isinstance(node, ast.For):
                 names = {item.id for item in ast.walk(node.iter) if isinstance(item, ast.Name)}
@@ -339,9 +342,15 @@ class Randomness:
                 and isinstance(node.func, ast.Attribute)
                 and node.func.attr in _PIPELINE_STEPS
             ):
-                given = (item for value in (*node.args, *node.keywords) for item in ast.walk(value))
-                spans += [(item.lineno, item.end_lineno or 0) for item in given if isinstance(item, ast.Lambda)]
-        return _Loops(tuple(spans), any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in nodes))
+                for item in (item for value in (*node.args, *node.keywords) for item in ast.walk(value)):
+                    if isinstance(item, ast.Lambda):
+                        spans.append((item.lineno, item.end_lineno or 0))
+                    elif isinstance(item, (ast.Name, ast.Attribute)) and dotted(node.func) is None:
+                        # `Dataset(...).map(f)`: the call graph knows no name for such a call.
+                        handed_on.append((dotted(item) or "", node.lineno))
+        return _Loops(
+            tuple(spans), tuple(handed_on), any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in nodes)
+        )
 
 
 @dataclass(frozen=True)
@@ -349,6 +358,8 @@ class _Loops:
     """The rows of a function that run for each batch or sample: loops over batches, lambdas given to pipelines."""
 
     spans: tuple[tuple[int, int], ...]
+    handed_on: tuple[tuple[str, int], ...]
+    """What is given to a pipeline that has no name, as in ``Dataset(...).map(f)``, with its row."""
     generator: bool
     """Whether the function itself yields the samples."""
 

@@ -28,6 +28,18 @@ CASES = {
         """,
         Purpose.SAMPLE,
     ),
+    "a function given to a pipeline without a name": (
+        """
+        import random
+        import mindspore.dataset as ds
+
+        def noisy(picture):
+            return picture + random.random()  # <- here
+
+        data = ds.ImageFolderDataset("pictures").shuffle(8).map(operations=[noisy], input_columns="image").batch(8)
+        """,
+        Purpose.SAMPLE,
+    ),
     "what a loop over batches calls": (
         """
         import numpy as np

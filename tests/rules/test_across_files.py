@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mslint.engine import check_source
+from mslint.findings import Severity
 from mslint.program.project import Program
 from mslint.rules.registry import all_rules
 from mslint.source.text import read
@@ -23,3 +24,34 @@ def test_what_stands_behind_the_main_guard_of_an_imported_file_does_not_run(tmp_
     program = Program(files)
     rules = [rule for rule in all_rules() if rule.code == "MS302"]
     assert [len(check_source(read(file), rules, program).findings) for file in files] == [0, 1]
+
+
+def test_a_seed_is_judged_by_the_start_that_draws_from_it(tmp_path: Path) -> None:
+    start = """
+import random
+import mindspore as ms
+import mindspore.dataset as ds
+from mindspore import nn
+from mindspore.communication import init
+from seeds import seed_all
+
+def turned(picture):
+    return picture{drawn}
+
+init()
+seed_all(1)
+net = nn.Dense(4, 4)
+data = ds.ImageFolderDataset("pictures").map(turned, "image")
+ms.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params())).train(1, data)
+"""
+    (tmp_path / "plain.py").write_text(start.format(drawn=""), encoding="utf-8")
+    (tmp_path / "with_noise.py").write_text(start.format(drawn=" + random.random()"), encoding="utf-8")
+    seeds = (
+        "import random\nimport mindspore as ms\n\ndef seed_all(seed):\n    random.seed(seed)\n    ms.set_seed(seed)\n"
+    )
+    (tmp_path / "seeds.py").write_text(seeds, encoding="utf-8")
+    (tmp_path / "pyproject.toml").touch()
+    files = [tmp_path / "plain.py", tmp_path / "seeds.py", tmp_path / "with_noise.py"]
+    rules = [rule for rule in all_rules() if rule.code == "MS302"]
+    found = check_source(read(tmp_path / "seeds.py"), rules, Program(files)).findings
+    assert [(finding.start.row, finding.severity) for finding in found] == [(5, Severity.WARNING), (6, Severity.INFO)]

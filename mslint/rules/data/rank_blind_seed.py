@@ -432,13 +432,24 @@ class RankBlindSeed(Rule):
             for row, (call, streams) in seeding_calls(module).items()
             if Stream.DATA not in streams or Stream.FRAMEWORK in streams
         }
+        found: dict[int, Finding] = {}
         for run in parallel_runs(module.program, module.source.path) if open_calls else ():
             seeds = randomness_of(run.graph).seeds_in(module.source.path)
             for row in list(open_calls):
-                if row in seeds and _alike_on_ranks(run, seeds[row]):
-                    yield from self._findings(module, run, seeds[row], open_calls.pop(row))
+                if row not in seeds or not _alike_on_ranks(run, seeds[row]):
+                    continue
+                finding = next(self._findings(module, run, seeds[row], open_calls[row]), None)
+                if finding is None:
+                    continue
+                # Where this start leaves open what is drawn for samples, another one may show it.
+                if Stream.FRAMEWORK in seeds[row].streams or finding.severity is Severity.WARNING:
+                    del open_calls[row]
+                    found[row] = finding
+                else:
+                    found.setdefault(row, finding)
             if not open_calls:
-                return
+                break
+        yield from (found[row] for row in sorted(found))
 
     def _findings(self, module: Module, run: ParallelRun, seed: Seed, node: cst.Call) -> Iterator[Finding]:
         if Stream.FRAMEWORK in seed.streams:
