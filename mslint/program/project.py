@@ -147,7 +147,11 @@ class Program:
         else:
             root = self.root(path)
             starts = [folder for folder in path.parents if folder == root or root in folder.parents]
+        of_python = not level and bool(parts) and parts[0] in sys.stdlib_module_names
         for start in starts:
+            if of_python and (start / "__init__.py").is_file():
+                # In a package, `import random` is Python's own, whatever stands beside it.
+                continue
             place = start.joinpath(*parts)
             if parts and place.with_suffix(".py").is_file():
                 return place.with_suffix(".py")

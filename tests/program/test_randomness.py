@@ -102,3 +102,13 @@ def test_what_a_number_is_drawn_for(text: str, purpose: Purpose, tmp_path: Path)
     row = next(row for row, line in enumerate(dedent(text).splitlines(), 1) if "# <- here" in line)
     draws = randomness_of(Program([path]).call_graph(path)).draws
     assert [(draw.row, draw.purpose) for draw in draws] == [(row, purpose)]
+
+
+def test_a_file_of_a_package_that_is_called_like_a_module_of_python_hides_nothing(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    folder = tmp_path / "tools"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    path = folder / "random.py"
+    path.write_text("import random\n\n\ndef seed_all(seed):\n    random.seed(seed)\n", encoding="utf-8")
+    assert list(randomness_of(Program([path]).call_graph(path)).seeds_in(path)) == [5]
