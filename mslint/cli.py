@@ -19,6 +19,7 @@ VERBS = {
     "verify": "prove by compilation that a rewrite computes the same loss and gradients",
     "rule": "list the rules, or explain one",
     "codemod": "list the codemods, or explain one",
+    "baseline": "put up with the findings of today: write them to a file, or prune it",
     "config": "print the settings that hold for a file, and where they are written",
 }
 """Each verb is the module of that name in mslint.commands, imported only when it is asked for."""

@@ -11,11 +11,13 @@ from inspect import cleandoc
 from pathlib import Path
 from typing import TextIO
 
-from codemods.registry import all_codemods
-from mslint.commands.proposals import examine
-from mslint.commands.work import Work, add_paths, add_selection, prepare
+from mslint.baseline import Baselines
+from mslint.commands.examination import examine_all
+from mslint.commands.work import add_paths, add_selection, prepare
 from mslint.console import UsageError, error, has_colour
+from mslint.engine import SYNTAX_ERROR
 from mslint.findings import Finding
+from mslint.report.summary import Outcome, summary
 from mslint.rules.registry import all_rules, load
 from mslint.source.text import shown
 
@@ -33,7 +35,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--show-files", action="store_true", help="list the files that would be checked")
     parser.add_argument("--exit-zero", action="store_true", help="findings alone do not make the exit code 1")
     parser.add_argument("--no-cache", action="store_true", help="accepted; there is no cache yet")
-    parser.add_argument("--jobs", metavar="N", type=int, help="accepted; one process does all the work for now")
+    parser.add_argument("--jobs", metavar="N", type=int, help="accepted; one process does all the work")
     add_selection(parser)
 
 
@@ -45,33 +47,15 @@ def run(options: Namespace) -> int:
         for problem in work.unreadable:
             error(str(problem))
         return 2 if work.unreadable else 0
-    findings, texts, complete = _check(work)
+    done = examine_all(work)
+    baselines = Baselines(work.baseline_for)
+    findings = baselines.fresh(done.findings, done.texts, exempt={SYNTAX_ERROR[0]})
+    outcome = Outcome(done.complete, baselines.silenced, baselines.gone(done.asked))
     with _output(options.output_file) as stream:
-        stream.write(_report(findings, texts, complete, options, has_colour(stream)))
-    if not complete:
+        stream.write(_report(findings, done.texts, outcome, options, has_colour(stream)))
+    if not done.complete:
         return 2
     return 1 if findings and not options.exit_zero else 0
-
-
-def _check(work: Work) -> tuple[list[Finding], dict[str, str], bool]:
-    """Return the findings, the texts they are in by file name, and whether all could be checked to the end."""
-    findings: list[Finding] = []
-    texts: dict[str, str] = {}
-    complete = True
-    for source in work.sources():
-        if source is None:
-            complete = False
-            continue
-        checked = examine(
-            source, work.rules_for(source.path), work.program, all_codemods(), work.version_for(source.path)
-        )
-        for failure in checked.failures:
-            error(failure)
-        complete = complete and checked.complete
-        findings += checked.findings
-        if checked.findings:
-            texts[source.filename] = source.text
-    return findings, texts, complete
 
 
 def _documentation(codes: set[str]) -> dict[str, tuple[str, str]]:
@@ -90,7 +74,7 @@ def _output(file: Path | None) -> nullcontext[TextIO] | TextIO:
 
 
 def _report(
-    findings: Sequence[Finding], texts: Mapping[str, str], complete: bool, options: Namespace, colour: bool
+    findings: Sequence[Finding], texts: Mapping[str, str], outcome: Outcome, options: Namespace, colour: bool
 ) -> str:
     if options.statistics:
         from mslint.report import statistics
@@ -104,6 +88,4 @@ def _report(
     rendered: str = report.render(findings, texts, colour)
     if options.output_format == "json":
         return rendered
-    from mslint.report.summary import summary
-
-    return rendered + summary(findings, complete)
+    return rendered + summary(findings, outcome)

@@ -9,9 +9,11 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from codemods.registry import AnyCodemod, named
+from mslint.baseline import Baselines
 from mslint.commands.rewriting import Rewritten, joined, rewrite_sources
 from mslint.commands.work import STDIN, Work, add_paths, add_selection, prepare
 from mslint.config import NEWEST, Version
@@ -46,6 +48,7 @@ def run(options: Namespace) -> int:
     """Rewrite; 1 if findings are left (with ``--diff``: if something would change), 2 if something failed."""
     codemods = _chosen(options.codemod)
     work = prepare(options)
+    baselines = Baselines(work.baseline_for)
     if options.verify and STDIN in work.paths:
         raise UsageError("--verify needs files: what comes through standard input cannot be run")
     sources = list(work.sources())
@@ -61,7 +64,9 @@ def run(options: Namespace) -> int:
             problems = list(deliver([result for result in group if result.changed]))
         for problem in dict.fromkeys(problems):
             error(problem)
-        results += () if problems else group
+        for result in () if problems else group:
+            left = baselines.fresh(result.left, {result.source.filename: result.text}, exempt=())
+            results.append(replace(result, left=tuple(left)))
     # The summary gives way where standard output is a patch, or a source that came through standard input.
     piped = options.diff or STDIN in work.paths
     print(_summary(results, options.diff, refused), end="", file=sys.stderr if piped else sys.stdout)

@@ -28,10 +28,10 @@ STDIN = Path("-")
 
 def add_paths(parser: ArgumentParser) -> None:
     """Add what names files and folders."""
-    help = "files and folders (default: the configuration's paths, or .); - reads standard input"
-    parser.add_argument("paths", metavar="PATH", nargs="*", type=Path, help=help)
+    help = "files and folders (default: .); - is standard input"
+    parser.add_argument("paths", metavar="PATH", nargs="*", default=[], type=Path, help=help)
     parser.add_argument("--stdin-filename", metavar="NAME", default="-", help="what standard input is called")
-    parser.add_argument("--force-exclude", action="store_true", help="leave out excluded files even if they are named")
+    parser.add_argument("--force-exclude", action="store_true", help="leave out excluded files that are named, too")
 
 
 def add_selection(parser: ArgumentParser) -> None:
@@ -40,7 +40,7 @@ def add_selection(parser: ArgumentParser) -> None:
         "rules", "RULES: comma-separated codes, beginnings of codes, names, categories, severities, or ALL"
     )
     for option, meaning in (
-        ("--select", "only these; sets the configuration's choice aside"),
+        ("--select", "only these, whatever the configuration says"),
         ("--ignore", "not these"),
         ("--extend-select", "these too"),
     ):
@@ -51,10 +51,11 @@ def add_selection(parser: ArgumentParser) -> None:
         type=_pattern_and_rules,
         action="append",
         default=[],
-        help="not these in files that match (as in .gitignore); repeatable",
+        help="not these in files that match; repeatable",
     )
     parser.add_argument("--target-version", metavar="X.Y", type=_version, help="MindSpore to write for (default: 2.10)")
     parser.add_argument("--config", metavar="FILE", type=Path, help="pyproject.toml or mslint.toml to use")
+    parser.add_argument("--baseline", metavar="FILE", type=Path, help="leave out the findings that it holds")
 
 
 def _comma_separated(text: str) -> list[str]:
@@ -81,13 +82,14 @@ def _version(text: str) -> Version:
 
 @dataclass(frozen=True)
 class Wishes:
-    """What the command line says about rules: it goes before what the configurations say."""
+    """What the command line says: it goes before what the configurations say."""
 
     select: tuple[str, ...] | None = None
     extend_select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
     target_version: Version | None = None
+    baseline: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -197,6 +199,13 @@ class Work:
         """Return the MindSpore that the file at ``path`` is written for."""
         return self.wishes.target_version or self.configurations.of(path).target_version
 
+    def baseline_for(self, path: Path) -> Path | None:
+        """Return the baseline that holds for the file at ``path``; there need not be such a file yet."""
+        if self.wishes.baseline is not None:
+            return self.wishes.baseline.absolute()
+        config = self.configurations.of(path)
+        return config.folder / config.baseline if config.baseline is not None else None
+
 
 def _standard_input() -> bytes:
     if sys.stdin is None:  # so Python starts with a closed descriptor
@@ -215,6 +224,7 @@ def prepare(options: Namespace) -> Work:
         tuple(options.ignore or ()),
         tuple((pattern, tuple(selectors)) for pattern, selectors in options.per_file_ignores),
         options.target_version,
+        options.baseline,
     )
     _check(wishes)
     configurations = Configurations(read_config(options.config) if options.config else None)

@@ -133,7 +133,7 @@ def test_an_interrupt_is_quiet(tmp_path: Path) -> None:
     assert process.stderr.read() == ""
 
 
-@pytest.mark.parametrize("verb", ["check", "fix", "verify", "rule", "codemod", "config"])
+@pytest.mark.parametrize("verb", ["check", "fix", "verify", "rule", "codemod", "baseline", "config"])
 def test_help_fits_one_screen(tmp_path: Path, verb: str) -> None:
     result = python("-m", "mslint", verb, "--help", cwd=tmp_path, COLUMNS="80")
     assert result.returncode == 0

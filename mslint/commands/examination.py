@@ -1,0 +1,50 @@
+"""All files of a run examined: what check reports and the baseline holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from codemods.registry import all_codemods
+from mslint.commands.proposals import examine
+from mslint.commands.work import Work
+from mslint.console import error
+from mslint.findings import Finding
+from mslint.rules.registry import Narrowed
+from mslint.source.files import located
+
+
+@dataclass
+class Examination:
+    """The findings in all files, and the texts they are in by file name.
+
+    ``complete`` unless something could not be checked to the end. ``asked`` holds, for each file that could, the codes of
+    the rules all of whose findings are known.
+    """
+
+    findings: list[Finding] = field(default_factory=list)
+    texts: dict[str, str] = field(default_factory=dict)
+    complete: bool = True
+    asked: dict[Path, frozenset[str]] = field(default_factory=dict)
+
+
+def examine_all(work: Work) -> Examination:
+    """Examine the files of ``work``; what fails is told at once."""
+    done = Examination()
+    for source in work.sources():
+        if source is None:
+            done.complete = False
+            continue
+        rules = work.rules_for(source.path)
+        checked = examine(source, rules, work.program, all_codemods(), work.version_for(source.path))
+        for failure in checked.failures:
+            error(failure)
+        if checked.complete:
+            codes = (rule.code for rule in rules if not isinstance(rule, Narrowed))
+            done.asked[located(source.path)] = frozenset(codes)
+        else:
+            done.complete = False
+        done.findings += checked.findings
+        if checked.findings:
+            done.texts[source.filename] = source.text
+    return done
