@@ -6,12 +6,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import networkx as nx
+
 from mslint.findings import Verdict
-from mslint.verify import mindir
+from mslint.verify import graphview, mindir
 from mslint.verify.arrays import load_arrays
 from mslint.verify.job import DESCRIPTOR, result_file
 from mslint.verify.process import Run
-from mslint.verify.result import Comparison, Counts, Loss, PynativeCounts, StepResult
+from mslint.verify.result import Comparison, Loss, PynativeCounts, StepResult
 
 # Reformulated losses differ by float rounding: measured 2.2e-5 of a tensor's largest value (shared facts, section D).
 RELATIVE_TOLERANCE = 1e-4
@@ -20,8 +22,11 @@ _RANDOM = re.compile("Dropout|Random|Normal$|Normal[A-Z]|Uniform|Bernoulli|Multi
 _STATISTICS = ("moving_mean", "moving_variance", "running_mean", "running_var")
 
 
-def compare_step(mode: str, index: int, original: Run, rewritten: Run) -> StepResult:
-    """Judge one step of both runs; its verdict rests on nothing but numbers that both gave."""
+def compare_step(mode: str, index: int, original: Run, rewritten: Run, *, views: bool = False) -> StepResult:
+    """Judge one step of both runs; its verdict rests on nothing but numbers that both gave.
+
+    With ``views`` the result holds the graphs, too.
+    """
     before, after = original.steps[index], rewritten.steps[index]
     numbers_before = load_arrays(result_file(original.out, index))
     numbers_after = load_arrays(result_file(rewritten.out, index))
@@ -38,14 +43,16 @@ def compare_step(mode: str, index: int, original: Run, rewritten: Run) -> StepRe
     parameters = _group("parameter:", numbers_before, numbers_after)
     updated = bool(before["optimizers"] and after["optimizers"])
     verdict, reason = _conclude(loss, outputs, gradients, parameters, updated)
+    graphs = _graphs(original, index), _graphs(rewritten, index)
+    seen = graphview.match(*map(graphview.view, graphs)) if views and all(graphs) else (None, None)
     return StepResult(
         mode=mode,
         name=before["name"],
         location=before["location"],
         verdict=verdict,
         reason=reason,
-        before=_graph_counts(original, index),
-        after=_graph_counts(rewritten, index),
+        before=mindir.count(graphs[0]) if graphs[0] else None,
+        after=mindir.count(graphs[1]) if graphs[1] else None,
         pynative_before=_pynative_counts(before) if mode == "pynative" else None,
         pynative_after=_pynative_counts(after) if mode == "pynative" else None,
         loss=loss,
@@ -54,6 +61,8 @@ def compare_step(mode: str, index: int, original: Run, rewritten: Run) -> StepRe
         gradients_from=before["gradients_from"] if gradients else None,
         parameters=parameters,
         remarks=tuple(dict.fromkeys(remarks)),
+        graph_before=seen[0],
+        graph_after=seen[1],
     )
 
 
@@ -191,20 +200,17 @@ def _list(names: Sequence[str], most: int = 10) -> str:
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown
 
 
-def _graph_counts(run: Run, index: int) -> Counts | None:
-    graphs = run.steps[index]["graphs"]
-    if not graphs:
-        return None
+def _graphs(run: Run, index: int) -> list[nx.DiGraph]:
     descriptor = (run.out / DESCRIPTOR).read_bytes()
-    optimizers = run.steps[index]["optimizers"]
-    return mindir.count(
+    step = run.steps[index]
+    return [
         mindir.graph_of(
             mindir.read_model((run.out / graph["file"]).read_bytes(), descriptor),
-            optimizers,
+            step["optimizers"],
             update_only=graph["role"] == "optimizer",
         )
-        for graph in graphs
-    )
+        for graph in step["graphs"]
+    ]
 
 
 def _pynative_counts(step: Mapping[str, Any]) -> PynativeCounts:

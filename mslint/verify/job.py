@@ -11,6 +11,19 @@ DESCRIPTOR = "mind_ir.descriptor"
 
 
 @dataclass(frozen=True)
+class Timing:
+    """Asks for the time that steps take instead of for what they compute."""
+
+    steps: list[tuple[str, str | None]]
+    """Name and place of the call with which each step begins."""
+    rounds: int
+    """How often each step is measured."""
+    own_turn: str
+    """A named pipe: a byte in it says that this process may make a step, an ``x`` that the other one has ended."""
+    other_turn: str
+
+
+@dataclass(frozen=True)
 class Job:
     """One run of one script in one mode, up to its first training steps."""
 
@@ -31,6 +44,9 @@ class Job:
     """The ``out`` of the run whose parameters and inputs every step starts from."""
     dropout: bool = True
     """False: every dropout passes its input on."""
+    sources: bool = False
+    """Whether graphs are to tell the lines of the script that their nodes come from; takes a dump of each."""
+    timing: Timing | None = None
     memory_gb: float = 8
     """Address space that the child may use."""
     scratch: str = ""
@@ -43,7 +59,11 @@ class Job:
 
     @classmethod
     def read(cls, path: Path) -> Job:
-        return cls(**json.loads(path.read_text(encoding="utf-8")))
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        timing = stored.pop("timing")
+        if timing is not None:
+            timing = Timing(**{**timing, "steps": [(name, location) for name, location in timing["steps"]]})
+        return cls(**stored, timing=timing)
 
 
 def state_file(out: Path, step: int) -> Path:

@@ -23,6 +23,11 @@ COMMUNICATION = frozenset(
 )
 KINDS = ("forward", "backward", "optimizer", "communication", "other")
 
+_TYPES = {
+    1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 8: "string", 9: "bool",
+    10: "float16", 11: "float64", 12: "uint32", 13: "uint64", 14: "complex64", 15: "complex128", 16: "bfloat16",
+    17: "float64",
+}  # fmt: skip
 # Bytes of an element by TensorProto.DataType.
 _ITEM_BYTES = {
     1: 4, 2: 1, 3: 1, 4: 2, 5: 2, 6: 4, 7: 8, 9: 1, 10: 2, 11: 8, 12: 4, 13: 8, 14: 8, 15: 16, 16: 2, 17: 8,
@@ -51,10 +56,11 @@ def read_model(serialised: bytes, descriptor: bytes) -> Any:
 def graph_of(model: Any, optimizers: Collection[str] = (), *, update_only: bool = False) -> nx.DiGraph:
     """The nodes of the main graph and its sub-graphs with the flow of data between them.
 
-    Nodes are ``(graph name, output name)`` and carry ``op``, ``scope``, ``kind``, ``bytes`` (one entry for each element
-    of the output), ``function`` and ``order`` (the place in the graph's own order). Edges carry ``data``: False where
-    they only order side effects. ``optimizers`` are the class names of optimizers, by which their scopes are known;
-    with ``update_only`` the whole graph is an optimizer's.
+    Nodes are ``(graph name, output name)`` and carry ``op``, ``scope``, ``kind``, ``bytes`` and ``shapes`` (one entry for
+    each element of the output), ``source`` (``file:line``), ``identity`` and, in backward nodes, ``forward`` (the
+    identity of the node they belong to), ``function`` and ``order`` (the place in the graph's own order). Edges carry
+    ``data``: False where they only order side effects. ``optimizers`` are the class names of optimizers, by which their
+    scopes are known; with ``update_only`` the whole graph is an optimizer's.
     """
     graph = nx.DiGraph(outputs=[(model.graph.name, output.name) for output in model.graph.output])
     for function in (model.graph, *model.functions):
@@ -62,11 +68,15 @@ def graph_of(model: Any, optimizers: Collection[str] = (), *, update_only: bool 
         for order, node in enumerate(function.node):
             operator = node.op_type.rsplit("::", 1)[-1].rsplit(":", 1)[0]
             name = (function.name, node.output[0])
+            outputs = _outputs(node)
             graph.add_node(
                 name,
                 op=operator,
                 scope=node.domain,
-                bytes=_output_bytes(node),
+                bytes=tuple(map(_tensor_bytes, outputs)),
+                shapes=tuple(map(_shape, outputs)),
+                source=node.doc_string or None,
+                **_identities(node),
                 function=function.name,
                 order=order,
                 index=_constant(node) if operator == "Constant" else None,
@@ -88,7 +98,7 @@ def count(graphs: Iterable[nx.DiGraph]) -> Counts:
     operators = {kind: Counter[str]() for kind in KINDS}
     subgraphs = saved = peak = 0
     for graph in graphs:
-        for name in _working(graph):
+        for name in working_nodes(graph):
             node = graph.nodes[name]
             operators[node["kind"]][node["op"]] += 1
         subgraphs += len({node["function"] for _, node in graph.nodes(data=True)}) - 1
@@ -107,10 +117,10 @@ def saved_bytes(graph: nx.DiGraph) -> int:
     """Bytes of the outputs of forward nodes that backward nodes read, each once."""
     read = {
         source
-        for name in _working(graph)
+        for name in working_nodes(graph)
         if graph.nodes[name]["kind"] == "backward"
         for given in graph.nodes[name]["inputs"]
-        for source in _sources(graph, given)
+        for source in sources_of(graph, given)
         if graph.nodes[source[0]]["kind"] == "forward"
     }
     return sum(_bytes(graph, source) for source in read)
@@ -123,17 +133,17 @@ def peak_bytes(graph: nx.DiGraph) -> int:
     """
     peaks: dict[str, int] = {}
     order: dict[str, list[Any]] = {}
-    for name in _working(graph):
+    for name in working_nodes(graph):
         order.setdefault(graph.nodes[name]["function"], []).append(name)
     for function, names in order.items():
         last_reader: dict[Any, Any] = {}
         for name in names:
             for given in graph.nodes[name]["inputs"]:
-                for source in _sources(graph, given):
+                for source in sources_of(graph, given):
                     last_reader[source] = name
         for output in graph.graph["outputs"]:
             # What the graph gives back lives to its end.
-            last_reader.update(dict.fromkeys(_sources(graph, output)))
+            last_reader.update(dict.fromkeys(sources_of(graph, output)))
         born: Counter[Any] = Counter()
         dying: Counter[Any] = Counter()
         for source, reader in last_reader.items():
@@ -149,7 +159,7 @@ def peak_bytes(graph: nx.DiGraph) -> int:
     return peaks.get(main or "", 0) + max(inner, default=0)
 
 
-def _working(graph: nx.DiGraph) -> Iterator[Any]:
+def working_nodes(graph: nx.DiGraph) -> Iterator[Any]:
     """The nodes that compute something, in the order of their graphs."""
     return (name for name, operator in graph.nodes(data="op") if operator not in BOOKKEEPING)
 
@@ -172,7 +182,7 @@ def _classify(graph: nx.DiGraph, optimizers: Collection[str], update_only: bool)
     # What is neither, but works on gradients: clipping, unscaling, overflow detection.
     flow = nx.subgraph_view(graph, filter_edge=lambda source, target: graph.edges[source, target]["data"])
     reached: set[Any] = set()
-    waiting = [name for name in _working(graph) if graph.nodes[name]["kind"] in ("backward", "communication")]
+    waiting = [name for name in working_nodes(graph) if graph.nodes[name]["kind"] in ("backward", "communication")]
     while waiting:
         for follower in flow.successors(waiting.pop()):
             if follower not in reached:
@@ -193,7 +203,7 @@ def _updates(node: Any) -> bool:
     return bool(node["writes"] and node["scope"].count("/") == 1 and not node["scope"].startswith("Gradients"))
 
 
-def _sources(graph: nx.DiGraph, name: Any, element: int | None = None) -> Iterator[tuple[Any, int | None]]:
+def sources_of(graph: nx.DiGraph, name: Any, element: int | None = None) -> Iterator[tuple[Any, int | None]]:
     """The computing nodes, each with the element of its output, that a name stands for behind bookkeeping."""
     while name in graph:
         node = graph.nodes[name]
@@ -207,7 +217,7 @@ def _sources(graph: nx.DiGraph, name: Any, element: int | None = None) -> Iterat
             name, element = inputs[element], None
         elif operator in ("MakeTuple", "MakeList"):
             for given in inputs:
-                yield from _sources(graph, given)
+                yield from sources_of(graph, given)
             return
         else:
             if operator not in BOOKKEEPING:
@@ -223,11 +233,17 @@ def _bytes(graph: nx.DiGraph, source: tuple[Any, int | None]) -> int:
     return sum(elements) if element is None or element >= len(elements) else elements[element]
 
 
-def _output_bytes(node: Any) -> tuple[int, ...]:
+def _outputs(node: Any) -> tuple[Any, ...]:
+    """What describes the tensors that a node gives."""
     for attribute in node.attribute:
         if attribute.name == "shape":
-            return tuple(_tensor_bytes(tensor) for tensor in _tensors(attribute))
+            return tuple(_tensors(attribute))
     return ()
+
+
+def _identities(node: Any) -> dict[str, str | None]:
+    known = {attribute.name: attribute.s.decode("utf-8", "replace") for attribute in node.primal_attr}
+    return {"identity": known.get("unique_id"), "forward": known.get("forward_unique_id")}
 
 
 def _tensors(attribute: Any) -> Iterator[Any]:
@@ -242,6 +258,11 @@ def _tensor_bytes(tensor: Any) -> int:
         # -1 is a dimension known at run time only.
         size *= max(dimension, 1)
     return size
+
+
+def _shape(tensor: Any) -> str:
+    dimensions = ", ".join("?" if dimension < 0 else str(dimension) for dimension in tensor.dims)
+    return f"{_TYPES.get(tensor.data_type, 'type ' + str(tensor.data_type))}[{dimensions}]"
 
 
 def _constant(node: Any) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from statistics import median, quantiles
 
 from mslint.findings import Verdict
 
@@ -47,6 +48,76 @@ class PynativeCounts:
     operator_calls: int | None
     """Dispatched operators; None before MindSpore 2.10, which cannot tell."""
     by_operator: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class GraphNode:
+    """A node of a compiled graph that computes something."""
+
+    operator: str
+    kind: str
+    """One of `mslint.verify.mindir.KINDS`."""
+    cells: tuple[str, ...]
+    """The cells it lies in, the outermost first, each as ``attribute-Class``."""
+    gradient_of: str | None
+    """The forward operator whose gradient a backward node belongs to."""
+    shapes: tuple[str, ...]
+    """Type and dimensions of its outputs."""
+    bytes: int
+    source: str | None
+    """``file:line`` of the user's code, relative to the project."""
+    forward: int | None
+    """The number of the forward node that a backward node belongs to, if the graph still has that."""
+    counterpart: int | None = None
+    """The number of the node on the other side that looks like it; without one it was removed or added."""
+
+
+@dataclass(frozen=True)
+class GraphView:
+    """The compiled graphs of a step: nodes known by their number, and which give data to which."""
+
+    nodes: tuple[GraphNode, ...]
+    edges: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """How long a step took on this machine, measured in turn on both sides."""
+
+    before: tuple[float, ...]
+    """Milliseconds of each measured step."""
+    after: tuple[float, ...]
+
+    @property
+    def medians(self) -> tuple[float, float]:
+        return median(self.before), median(self.after)
+
+    @property
+    def ratio(self) -> float:
+        """Of the rewritten script's time to the original's."""
+        before, after = self.medians
+        return after / before
+
+    @property
+    def quartiles(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Between these lies the middle half of the measured times, before and after."""
+        before, after = (quantiles(times, n=4, method="inclusive") for times in (self.before, self.after))
+        return (before[0], before[2]), (after[0], after[2])
+
+    @property
+    def within_noise(self) -> bool:
+        """Whether the middle halves overlap."""
+        (low, high), (other_low, other_high) = self.quartiles
+        return low <= other_high and other_low <= high
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """A file that the rewritten side replaces."""
+
+    path: str
+    before: str
+    after: str
 
 
 @dataclass(frozen=True)
@@ -101,6 +172,11 @@ class StepResult:
     parameters: Comparison | None = None
     """All parameters after the step: weights, optimizer states, statistics of normalisations."""
     remarks: tuple[str, ...] = ()
+    graph_before: GraphView | None = None
+    """Only where it was asked for."""
+    graph_after: GraphView | None = None
+    time: StepTime | None = None
+    """Only where it was asked for."""
 
 
 @dataclass(frozen=True)
@@ -127,9 +203,13 @@ class Verification:
     verdict: Verdict
     reason: str
     modes: tuple[ModeResult, ...] = ()
-    changed: tuple[str, ...] = ()
-    """The files that the rewritten side replaces."""
+    rewrites: tuple[Rewrite, ...] = ()
     codemods: tuple[str, ...] = field(default=())
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """The files that the rewritten side replaces."""
+        return tuple(rewrite.path for rewrite in self.rewrites)
 
     @property
     def steps(self) -> tuple[StepResult, ...]:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from mslint.findings import Verdict
 from mslint.verify.compare import compare_step, random_operators
-from mslint.verify.job import Job
+from mslint.verify.job import Job, Timing
 from mslint.verify.mirror import Mirror, build, project_root
 from mslint.verify.process import Run, run
-from mslint.verify.result import ModeResult, StepResult, Verification
+from mslint.verify.result import ModeResult, Rewrite, StepResult, StepTime, Verification
 
 MODES = ("graph", "pynative")
+_SIDES = ("original", "rewritten")
+_FEWEST_TIMES = 3
 
 
 class VerifierUnavailable(Exception):
@@ -48,13 +52,16 @@ def verify(
     timeout: float = 120,
     memory_gb: float = 8,
     working_directory: Path | None = None,
+    views: bool = False,
+    time_rounds: int = 0,
 ) -> Verification:
     """Run a script as it is and with some files replaced up to the first training steps, and compare these.
 
     ``replacements`` maps files of the user to their new content; ``arguments`` are the script's own; with
     ``entry`` it is imported and that function called, instead of being run as the main program; ``timeout`` (seconds)
     and ``memory_gb`` hold for each run, of which there are two a mode, four where dropout has to be switched
-    off. The user's files are not written.
+    off. With ``views`` the result holds the nodes of compiled graphs. With ``time_rounds`` each step is made that often
+    once more, in two further runs a mode, for the time that it takes. The user's files are not written.
 
     Raises VerifierUnavailable if MindSpore is missing, and OSError if the script cannot be read.
     """
@@ -65,18 +72,37 @@ def verify(
     root = project_root(script, directory, replaced)
     with tempfile.TemporaryDirectory(prefix="mslint-verify-", ignore_cleanup_errors=True) as folder:
         sides = _Sides(
-            root, script, directory, replaced, tuple(arguments), entry, timeout, memory_gb, Path(folder).resolve()
+            root,
+            script,
+            directory,
+            replaced,
+            tuple(arguments),
+            entry,
+            timeout,
+            memory_gb,
+            Path(folder).resolve(),
+            views,
         )
         # Both modes at once: a child mostly waits for imports and compiles on one core.
         with ThreadPoolExecutor(max_workers=len(modes)) as pool:
             try:
                 results = tuple(pool.map(sides.verify, modes))
+                if time_rounds:
+                    # One mode after the other, with nothing else of ours running.
+                    results = tuple(sides.timed(result, time_rounds) for result in results)
             finally:
                 # An interrupt from the keyboard reaches this thread alone: the others end their children.
                 sides.stop.set()
     verdict, reason = _overall(results)
     return Verification(
-        script=str(script), verdict=verdict, reason=reason, modes=results, changed=tuple(map(str, replaced))
+        script=str(script),
+        verdict=verdict,
+        reason=reason,
+        modes=results,
+        rewrites=tuple(
+            Rewrite(str(path), _text(path.read_bytes() if path.exists() else b""), _text(content))
+            for path, content in replaced.items()
+        ),
     )
 
 
@@ -93,6 +119,9 @@ class _Sides:
     timeout: float
     memory_gb: float
     scratch: Path
+    views: bool
+    runs: dict[str, tuple[Run, Run]] = field(default_factory=dict)
+    """The runs on which the answer for a mode rests."""
     stop: threading.Event = field(default_factory=threading.Event)
 
     def verify(self, mode: str) -> ModeResult:
@@ -104,6 +133,8 @@ class _Sides:
                 replace(step, reason=f"{step.reason}, with dropout switched off on both sides: its masks differ")
                 for step in steps
             )
+        if rewritten is not None:
+            self.runs[mode] = original, rewritten
         steps = tuple(map(_random_warning, steps))
         verdict, reason = _conclude(original, rewritten, steps)
         reports = [side.report for side in (original, rewritten) if side is not None]
@@ -120,17 +151,52 @@ class _Sides:
         )
 
     def _compare(self, mode: str, *, dropout: bool) -> tuple[Run, Run | None, tuple[StepResult, ...]]:
-        original = self._run(mode, "original", {}, dropout, None)
+        original = self._run(mode, "original", dropout=dropout)
         if not original.steps:
             return original, None, ()
-        rewritten = self._run(mode, "rewritten", self.replacements, dropout, original.out)
+        rewritten = self._run(mode, "rewritten", dropout=dropout, replay=original.out)
         common = min(len(original.steps), len(rewritten.steps))
-        steps = tuple(compare_step(mode, index, original, rewritten) for index in range(common))
+        steps = tuple(compare_step(mode, index, original, rewritten, views=self.views) for index in range(common))
         return original, rewritten, steps
 
-    def _run(self, mode: str, side: str, replacements: Mapping[Path, bytes], dropout: bool, replay: Path | None) -> Run:
-        place = self.scratch / f"{mode}-{side}{'' if dropout else '-without-dropout'}"
-        mirror = self._mirror(replacements, place / "tree")
+    def timed(self, result: ModeResult, rounds: int) -> ModeResult:
+        """Add to each step how long it takes on both sides, which make their steps by turns."""
+        if not result.steps:
+            return result
+        turns = {side: self.scratch / f"{result.mode}-{side}.turn" for side in _SIDES}
+        for pipe in turns.values():
+            os.mkfifo(pipe)
+        with ExitStack() as opened:
+            # Opened for reading, too: so they exist before and after the children, and opening them waits for nobody.
+            pipes = {side: os.open(pipe, os.O_RDWR) for side, pipe in turns.items()}
+            for descriptor in pipes.values():
+                opened.callback(os.close, descriptor)
+            os.write(pipes["original"], b".")
+
+            def measure(side: str, other: str, run: Run) -> list[list[float]]:
+                steps = [(step["name"], step["location"]) for step in run.steps[: len(result.steps)]]
+                timing = Timing(steps, rounds, str(turns[side]), str(turns[other]))
+                try:
+                    measured: list[list[float]] = self._run(result.mode, side, timing=timing).report.get("times", [])
+                    return measured
+                finally:
+                    os.write(pipes[other], b"x")
+
+            with ThreadPoolExecutor(max_workers=len(_SIDES)) as pool:
+                before, after = pool.map(measure, _SIDES, reversed(_SIDES), self.runs[result.mode])
+        return replace(
+            result,
+            steps=tuple(
+                _with_time(step, *(times[index] if times else [] for times in (before, after)))
+                for index, step in enumerate(result.steps)
+            ),
+        )
+
+    def _run(
+        self, mode: str, side: str, *, dropout: bool = True, replay: Path | None = None, timing: Timing | None = None
+    ) -> Run:
+        place = self.scratch / f"{mode}-{side}{'' if dropout else '-without-dropout'}{'-timed' if timing else ''}"
+        mirror = self._mirror(self.replacements if side == "rewritten" else {}, place / "tree")
         job = Job(
             script=str(mirror.script),
             arguments=list(self.arguments),
@@ -141,6 +207,8 @@ class _Sides:
             out=str(place / "out"),
             replay=str(replay) if replay else None,
             dropout=dropout,
+            sources=self.views and mode == "graph" and timing is None,
+            timing=timing,
             scratch=str(place),
             protected=[str(self.root), str(self.directory)],
             memory_gb=self.memory_gb,
@@ -180,6 +248,17 @@ def _random_warning(step: StepResult) -> StepResult:
     if step.verdict is not Verdict.DIFFERENT or not drawing:
         return step
     return replace(step, reason=f"{step.reason}; its random numbers ({', '.join(drawing)}) may be all that differs")
+
+
+def _with_time(step: StepResult, before: list[float], after: list[float]) -> StepResult:
+    if min(len(before), len(after)) < _FEWEST_TIMES:
+        remark = "its time could not be taken: the script does not make it often enough within the time limit"
+        return replace(step, remarks=(*step.remarks, remark))
+    return replace(step, time=StepTime(tuple(before), tuple(after)))
+
+
+def _text(content: bytes) -> str:
+    return content.decode("utf-8-sig", "replace")
 
 
 def _no_step(run: Run) -> str:

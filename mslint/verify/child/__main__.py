@@ -16,6 +16,7 @@ if sys.path[0] == str(Path(__file__).parent):
     del sys.path[0]
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
+from mslint.verify.child import sources
 from mslint.verify.job import DESCRIPTOR, Job
 
 
@@ -28,12 +29,15 @@ def main(job: Job) -> NoReturn:
     os.chdir(job.directory)
     if job.mode == "pynative":
         os.environ["MS_JIT"] = "0"
+    out = Path(job.out)
+    if job.sources:
+        sources.install(out / "dumps", job.root)
     from mslint.verify.child import graphs, standins
     from mslint.verify.child.guard import forbid_writes
     from mslint.verify.child.probe import Probe
     from mslint.verify.child.report import Report
+    from mslint.verify.child.timing import Stopwatch
 
-    out = Path(job.out)
     report = Report(out)
 
     def end(how: str) -> NoReturn:
@@ -52,8 +56,12 @@ def main(job: Job) -> NoReturn:
     if not job.dropout:
         standins.drop_dropout(report)
     replay = Path(job.replay) if job.replay else None
-    probe = Probe(report, out, replay, job.root, lambda: end("trained"))
-    probe.install()
+    probe = None
+    if job.timing is None:
+        probe = Probe(report, out, replay, job.root, lambda: end("trained"))
+        probe.install()
+    else:
+        Stopwatch(report, job.root, job.timing, lambda: end("trained")).install()
     mindspore.set_seed(1)
     report.save()
     sys.dont_write_bytecode = True
@@ -67,7 +75,8 @@ def main(job: Job) -> NoReturn:
     except BaseException as error:
         traceback.print_exc()
         how = _described(error, job.root)
-    probe.close()
+    if probe is not None:
+        probe.close()
     end(how)
 
 

@@ -8,6 +8,8 @@ from typing import Any
 from mindspore import _c_expression
 from mindspore.train import mind_ir_pb2
 
+from mslint.verify.child.sources import with_sources
+
 try:
     from mindspore.graph import api
 except ImportError:  # before 2.10
@@ -63,7 +65,7 @@ def descriptor() -> bytes:
 
 def _serialised(executor: Any, phase: str) -> bytes:
     try:
-        return bytes(executor.get_func_graph_proto(phase, "mind_ir", False))
+        return with_sources(bytes(executor.get_func_graph_proto(phase, "mind_ir", False)))
     except RuntimeError as error:
         # Before 2.10 there is no text form to look for gradients in.
         dump = getattr(_c_expression, "dump_func_graph", None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,6 +26,7 @@ from mslint.verify.child.gradients import (
     without_auxiliary,
 )
 from mslint.verify.child.graphs import NoMindIR, api, cell_graph, function_graph, has_backward
+from mslint.verify.child.place import caller
 from mslint.verify.child.recording import (
     OPTIMIZERS,
     follow_optimizers,
@@ -113,7 +113,7 @@ class Probe:
         if self._closed >= _MAX_STEPS:
             self._finish()
         self._kept_alive.append(kept)
-        self._step = Step(self._closed, name, self._caller(), inputs, self._out, self._replay)
+        self._step = Step(self._closed, name, caller(self._root), inputs, self._out, self._replay)
         self._step.sites.add(site)
         ms.set_seed(_SEED)
         self._calls.clear()
@@ -168,16 +168,6 @@ class Probe:
             yield
         finally:
             self._depth -= 1
-
-    def _caller(self) -> str | None:
-        """File and line of the innermost frame of the user's code."""
-        frame = sys._getframe(1)
-        while frame is not None:
-            filename = os.path.abspath(frame.f_code.co_filename)
-            if filename.startswith(self._root + os.sep):
-                return f"{os.path.relpath(filename, self._root)}:{frame.f_lineno}"
-            frame = frame.f_back  # type: ignore[assignment]
-        return None
 
     # -- cells ---------------------------------------------------------------------------------------------------------
 
