@@ -11,6 +11,7 @@ import libcst as cst
 from codemods.arguments import append_arguments, append_parameters
 from codemods.base import Manual
 from codemods.ranks import assigned_pairs, at_hand, call_at, in_file, module_at, names_around, names_in, ranks_at
+from codemods.training_start import qualified
 from mslint.findings import Edit
 from mslint.program.distribution import Run
 from mslint.program.rehearsal.values import RANK, RANK_SIZE, Place
@@ -94,8 +95,8 @@ def handed_to_object(home: Module, module: Module, node: cst.CSTNode, build: Bui
         )
     caller, call = calls[0]
     taken = positional(module, constructor)
-    function = caller.enclosing(call, cst.FunctionDef)
-    ranks = ranks_at(caller, call, names_in(build.run, caller, function.name.value if function is not None else ""))
+    function = qualified(caller, caller.enclosing(call, cst.FunctionDef))
+    ranks = ranks_at(caller, call, names_in(build.run, caller, function))
     given = {str(parameters[0]): ranks.size, str(parameters[1]): ranks.rank}
     wanted = {name: value for name, value in given.items() if not _is_passed(caller, call, name, taken)}
     edits = [*(ranks.edits if wanted else ()), *_passed(caller, call, wanted, taken)]

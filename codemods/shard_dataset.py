@@ -48,9 +48,9 @@ class ShardDataset(Codemod):
         Passes ``num_shards`` and ``shard_id`` to the call that builds the data set: by the variables, parameters or
         attributes that hold the number of ranks and the rank there; by parameters handed down, in all files on the way,
         where a caller has them or where the same function builds the evaluation set, too; else by ``get_group_size()``
-        and ``get_rank()``, which are 1 and 0 where ``init()`` was not called. Data sets that are zipped are sharded
-        together. ``TFRecordDataset`` gets ``shard_equal_rows=True`` as well: without it a rank with fewer rows ends
-        first, and the others wait for it.
+        and ``get_rank()``, which are 1 and 0 where ``init()`` was not called (MindSpore 2.7.0 and 2.10.0). Data sets that are
+        zipped are sharded together. ``TFRecordDataset`` gets ``shard_equal_rows=True`` as well: without it a rank with fewer
+        rows ends first, and the others wait for it.
 
     When it is safe
         Never: that each rank trains on other samples is the purpose.

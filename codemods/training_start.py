@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from mslint.program.calls import CallSite, Function
 from mslint.program.datasets import dataset_class
 from mslint.program.dependence import values_of
 from mslint.program.distribution import Run
+from mslint.program.project import Program
 from mslint.program.randomness import Purpose, randomness_of
 from mslint.program.rehearsal.follow import Event
 from mslint.program.rehearsal.values import Constant, Place, options
@@ -183,10 +185,22 @@ def _calls_of(home: Module, run: Run, level: Level) -> Iterator[tuple[Path, int]
     elif isinstance(module.scope(function), cst.ClassDef) and name != "__init__":
         for other in graph.functions.values():
             sites += [call for call in other.calls if call.callee.endswith(f".{name}")]
-    for call in sites:
-        statement = statement_at(module_at(home, call.path), call.row)
-        if run.reaches(call.path, module_at(home, call.path).start(statement).row):
-            yield call.path, call.row
+    yield from ((call.path, call.row) for call in sites if _is_reached(run, call.path, call.row))
+
+
+def _is_reached(run: Run, path: Path, row: int) -> bool:
+    """Tell whether the run comes by the innermost statement that holds ``row``."""
+    program = run.rehearsal.program
+    rows = program.remember((_statement_rows, path), lambda: _statement_rows(program, path))
+    holding = [first for first, last in rows if first <= row <= last]
+    return bool(holding) and run.reaches(path, max(holding))
+
+
+def _statement_rows(program: Program, path: Path) -> list[tuple[int, int]]:
+    """Return the first and last rows of all statements of a file."""
+    tree = program.tree(path)
+    statements = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)] if tree is not None else []
+    return [(node.lineno, node.end_lineno or node.lineno) for node in statements]
 
 
 def _uses(functions: Iterable[Function], made: CallSite) -> Iterator[CallSite]:
@@ -244,11 +258,11 @@ def before_iterators(home: Module, run: Run, levels: list[Level], inner: list[Le
     later = {(one.module, one.function) for one in inner}
     for function in graph.functions.values():
         for call in function.calls:
-            if call.callee.rpartition(".")[2] not in _ITERATORS:
+            if call.callee.rpartition(".")[2] not in _ITERATORS or not _is_reached(run, call.path, call.row):
                 continue
             module = module_at(home, call.path)
             statement = statement_at(module, call.row)
-            if not run.reaches(call.path, module.start(statement).row) or isinstance(statement, cst.For):
+            if isinstance(statement, cst.For):
                 continue
             owner = function_at(module, call.row)
             if module is level.module and owner is level.function:
@@ -306,10 +320,8 @@ def require_no_order(run: Run, levels: list[Level]) -> None:
     for draw in randomness.draws:
         if draw.purpose is not Purpose.ORDER or draw in randomness.seeded_nearby:
             continue
-        module = module_at(levels[0].module, draw.path)
-        statement = statement_at(module, draw.row)
         later = any(level.holds(Place(draw.path, draw.row, 0)) and draw.row >= level.row for level in levels)
-        if (draw.node in randomness.item_functions or later) and run.reaches(draw.path, module.start(statement).row):
+        if (draw.node in randomness.item_functions or later) and _is_reached(run, draw.path, draw.row):
             raise Manual(
                 f"`{draw.text}` in row {draw.row} of {draw.path.name} draws an order while it trains; if the ranks share the "
                 "samples by it, give it a generator of its own, seeded alike, and then seed the data set by the rank"

@@ -70,6 +70,27 @@ CASES = {
         """,
         ["ds.config.set_seed(options.seed + me)"],
     ),
+    "neither rank nor data set imported, the usual name taken": (
+        """
+        from mindspore import Model, nn, set_seed
+        from reading import read
+        from starting import start
+
+        def main():
+            start()
+            set_seed(3)
+            net = nn.Dense(4, 1)
+            ds = read(0)
+            model = Model(net, nn.MSELoss(), nn.SGD(net.trainable_params()))
+
+            # PUT
+
+            model.train(1, ds)
+
+        main()
+        """,
+        ["mindspore_ds.config.set_seed(3 + get_rank())"],
+    ),
     "a helper seeds, a function with other names trains": (
         """
         import numpy as np
@@ -177,13 +198,35 @@ def test_where_training_starts_at_several_places_the_seed_comes_before_all(case:
     assert done.texts["train.py"] == text.replace("PUT\n", f"{REMARK}\nds.config.set_seed(1 + get_rank())\n")
 
 
-READING = """
+IMPORTS = {
+    "an import of its own, a variable for the rank, a paragraph of its own": (
+        "import mindspore\n",
+        "import mindspore\nimport mindspore.dataset as ds\n",
+    ),
+    "neither rank nor data set imported, the usual name taken": (
+        "nn, set_seed\n",
+        "nn, set_seed\nfrom mindspore.communication import get_rank\nimport mindspore.dataset as mindspore_ds\n",
+    ),
+}
+
+OTHERS = {
+    "starting": """
+import mindspore as ms
+from mindspore.communication import init
+
+
+def start():
+    init()
+    ms.set_auto_parallel_context(parallel_mode="data_parallel")
+""",
+    "reading": """
 import mindspore.dataset as ds
 
 
 def read(rank):
     return ds.MnistDataset("digits", num_shards=8, shard_id=rank).batch(4)
-"""
+""",
+}
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -192,12 +235,13 @@ def test_the_seed_by_the_rank_is_put_where_an_expert_would(case: str, tmp_path: 
     marked = program(text)
     indent = next(line for line in marked.split("\n") if line.strip() == "# PUT").split("#")[0]
     before = marked.replace(f"{indent}# PUT\n\n", "").replace(f"{indent}# PUT\n", "")
-    files = {"train.py": before, **({"reading.py": program(READING)} if "from reading" in before else {})}
+    files = {"train.py": before}
+    files |= {f"{name}.py": program(text) for name, text in OTHERS.items() if f"from {name} import" in before}
     done = rewritten(tmp_path, CODEMOD, files)
     put = "".join(f"{indent}{line}\n" for line in (REMARK, *lines))
     after = marked.replace(f"{indent}# PUT\n", put)
-    if "import mindspore.dataset" not in before:
-        after = after.replace("import mindspore\n", "import mindspore\nimport mindspore.dataset as ds\n")
+    for name, imports in IMPORTS.items():
+        after = after.replace(*imports) if case == name else after
     assert done.texts["train.py"] == after
     assert not done.refused
 
