@@ -63,13 +63,15 @@ class Baselines:
 
     def gone(self, asked: Asked) -> int:
         """Return how many findings of the baselines were not met in the files ``asked``."""
+        by_file: dict[Path, dict[Path, Collection[str]]] = {}
+        for path, codes in asked.items():
+            if (file := self._file_for(path)) is not None:
+                by_file.setdefault(file, {})[path] = codes
         return sum(
             left[entry]
-            for path, codes in asked.items()
-            if (file := self._file_for(path)) is not None
+            for file, part in by_file.items()
             for left in [self._of(file)]
-            for entry in left
-            if entry.path == _relative(path, file) and entry.identity.code in codes
+            for entry in _judged(left, part, file)
         )
 
     def _of(self, file: Path) -> Counter[Entry]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import accumulate
 from typing import TextIO
 
 
@@ -28,6 +30,7 @@ def _say(line: str) -> None:
     # Nobody may be listening: Python has no stream for a closed descriptor, and print() would take standard output.
     if sys.stderr is None:
         return
+    Progress.erase()
     try:
         print(line, file=sys.stderr)
     except OSError:
@@ -37,6 +40,52 @@ def _say(line: str) -> None:
 def abandon(stream: TextIO) -> None:
     """Let what ``stream`` still holds go nowhere, or the interpreter fails once more at its end, on flushing it."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+class Progress:
+    """How far long work has come: one line on standard error, on a terminal alone, that is gone when the work is done."""
+
+    _PATIENCE = 1.0
+    """Seconds of work that need no explanation."""
+    _PAUSE = 0.1
+    _on_screen = False
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._done = 0
+        self._next = time.monotonic() + self._PATIENCE
+        self._wanted = sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+    def step(self, name: str) -> None:
+        """Say that the work on ``name`` begins."""
+        self._done += 1
+        if self._wanted and time.monotonic() >= self._next:
+            self._next = time.monotonic() + self._PAUSE
+            line = f"{min(self._done, self._total)}/{self._total} {name}"
+            width = os.get_terminal_size(sys.stderr.fileno()).columns or 80
+            sys.stderr.write(f"\r\x1b[K{_fitting(line, width - 1)}")
+            sys.stderr.flush()
+            Progress._on_screen = True
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.erase()
+
+    @classmethod
+    def erase(cls) -> None:
+        """Make room for another line."""
+        if cls._on_screen:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+            cls._on_screen = False
+
+
+def _fitting(line: str, width: int) -> str:
+    """Return what of ``line`` fits in ``width`` cells, of which other characters than ASCII may take two."""
+    cells = accumulate(1 if c.isascii() else 2 for c in line)
+    return "".join(c if c.isprintable() else "?" for c, end in zip(line, cells, strict=True) if end <= width)
 
 
 @contextmanager

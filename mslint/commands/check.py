@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
@@ -21,7 +22,8 @@ from mslint.report.summary import Outcome, summary
 from mslint.rules.registry import all_rules, load
 from mslint.source.text import shown
 
-FORMATS = ("full", "concise", "json", "sarif")
+FORMATS = ("full", "concise", "json", "jsonl", "sarif", "github", "gitlab")
+_FOR_PEOPLE = ("full", "concise")
 
 OPERANDS = "[PATH ...]"
 
@@ -29,7 +31,13 @@ OPERANDS = "[PATH ...]"
 def add_arguments(parser: ArgumentParser) -> None:
     """Describe the command line of ``mslint check``."""
     add_paths(parser)
-    parser.add_argument("--output-format", choices=FORMATS, default="full", help="(default: full)")
+    parser.add_argument(
+        "--output-format",
+        metavar="FORMAT",
+        choices=FORMATS,
+        default="full",
+        help=f"{', '.join(FORMATS)} (default: full)",
+    )
     parser.add_argument("--output-file", metavar="FILE", type=Path, help="write the report there")
     parser.add_argument("--statistics", action="store_true", help="count findings by rule instead of listing them")
     parser.add_argument("--show-files", action="store_true", help="list the files that would be checked")
@@ -43,7 +51,8 @@ def run(options: Namespace) -> int:
     """Check and report; 1 if there are findings, 2 if something could not be checked."""
     work = prepare(options)
     if options.show_files:
-        print("".join(f"{shown(path)}\n" for path in work.files), end="")
+        with _output(options.output_file) as stream:
+            stream.write(_listed([shown(path) for path in work.files], options.output_format))
         for problem in work.unreadable:
             error(str(problem))
         return 2 if work.unreadable else 0
@@ -68,7 +77,7 @@ def _output(file: Path | None) -> nullcontext[TextIO] | TextIO:
     if file is None:
         return nullcontext(sys.stdout)
     try:
-        return file.open("w", encoding="utf-8", newline="\n")
+        return file.open("w", encoding="utf-8", newline="\n", errors="backslashreplace")
     except OSError as problem:
         raise UsageError(f"{file}: cannot be written ({problem.strerror})") from None
 
@@ -83,9 +92,13 @@ def _report(
     if options.output_format == "sarif":
         from mslint.report import sarif
 
-        return sarif.render(findings, _documentation({finding.code for finding in findings}))
+        return sarif.render(findings, texts, _documentation({finding.code for finding in findings}))
     report = import_module(f"mslint.report.{options.output_format}")
     rendered: str = report.render(findings, texts, colour)
-    if options.output_format == "json":
-        return rendered
-    return rendered + summary(findings, outcome)
+    return rendered + summary(findings, outcome) if options.output_format in _FOR_PEOPLE else rendered
+
+
+def _listed(names: Sequence[str], output_format: str) -> str:
+    if output_format == "json":
+        return json.dumps(names, indent=2, ensure_ascii=False) + "\n"
+    return "".join(f"{json.dumps(name, ensure_ascii=False) if output_format == 'jsonl' else name}\n" for name in names)

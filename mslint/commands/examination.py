@@ -8,10 +8,11 @@ from pathlib import Path
 from codemods.registry import all_codemods
 from mslint.commands.proposals import examine
 from mslint.commands.work import Work
-from mslint.console import error
+from mslint.console import Progress, error
 from mslint.findings import Finding
 from mslint.rules.registry import Narrowed
 from mslint.source.files import located
+from mslint.source.text import Source
 
 
 @dataclass
@@ -31,20 +32,26 @@ class Examination:
 def examine_all(work: Work) -> Examination:
     """Examine the files of ``work``; what fails is told at once."""
     done = Examination()
-    for source in work.sources():
-        if source is None:
-            done.complete = False
-            continue
-        rules = work.rules_for(source.path)
-        checked = examine(source, rules, work.program, all_codemods(), work.version_for(source.path))
-        for failure in checked.failures:
-            error(failure)
-        if checked.complete:
-            codes = (rule.code for rule in rules if not isinstance(rule, Narrowed))
-            done.asked[located(source.path)] = frozenset(codes)
-        else:
-            done.complete = False
-        done.findings += checked.findings
-        if checked.findings:
-            done.texts[source.filename] = source.text
+    with Progress(len(work.files)) as progress:
+        for source in work.sources():
+            if source is None:
+                done.complete = False
+            else:
+                progress.step(source.filename)
+                _examine(source, work, done)
     return done
+
+
+def _examine(source: Source, work: Work, done: Examination) -> None:
+    rules = work.rules_for(source.path)
+    checked = examine(source, rules, work.program, all_codemods(), work.version_for(source.path))
+    for failure in checked.failures:
+        error(failure)
+    if checked.complete:
+        codes = (rule.code for rule in rules if not isinstance(rule, Narrowed))
+        done.asked[located(source.path)] = frozenset(codes)
+    else:
+        done.complete = False
+    done.findings += checked.findings
+    if checked.findings:
+        done.texts[source.filename] = source.text

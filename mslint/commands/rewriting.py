@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from codemods.registry import AnyCodemod
 from mslint.commands.proposals import examine
 from mslint.config import NEWEST, Version
-from mslint.console import internal_error
+from mslint.console import Progress, internal_error
 from mslint.engine import SYNTAX_ERROR, Checked
 from mslint.findings import Applicability, Edit, Finding
 from mslint.rules.engine.unused_suppression import UnusedSuppression
@@ -112,11 +112,13 @@ class _Rewriting:
 
     def run(self) -> None:
         """Rewrite until nothing changes any more; a file that another one's fix has changed is looked at once more."""
-        while self._waiting:
-            path = self._waiting.popleft()
-            if not self.files[path].failures:
-                while self._pass(self.files[path]):
-                    pass
+        with Progress(len(self.files)) as progress:
+            while self._waiting:
+                path = self._waiting.popleft()
+                progress.step(self.files[path].source.filename)
+                if not self.files[path].failures:
+                    while self._pass(self.files[path]):
+                        pass
 
     def _pass(self, file: Rewritten) -> bool:
         """Make the fixes that ``file`` needs and that go together; tell whether there were any."""

@@ -12,10 +12,11 @@ from mslint.source.text import shown
 
 def render(findings: Sequence[Finding], texts: Mapping[str, str], colour: bool) -> str:
     """Return the findings as a JSON array."""
-    return json.dumps([_finding(finding) for finding in findings], indent=2, ensure_ascii=False) + "\n"
+    return json.dumps([as_object(finding) for finding in findings], indent=2, ensure_ascii=False) + "\n"
 
 
-def _finding(finding: Finding) -> dict[str, object]:
+def as_object(finding: Finding) -> dict[str, object]:
+    """Return one finding with the keys of the contract."""
     return {
         "code": finding.code,
         "name": finding.name,

@@ -9,23 +9,25 @@ from pathlib import Path
 from urllib.parse import quote
 
 from mslint.findings import Edit, Finding, Fix, Position, Severity
+from mslint.report.fingerprints import fingerprints
 from mslint.source.text import shown
 
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 
-def render(findings: Sequence[Finding], documentation: Mapping[str, tuple[str, str]]) -> str:
+def render(findings: Sequence[Finding], texts: Mapping[str, str], documentation: Mapping[str, tuple[str, str]]) -> str:
     """Return the findings as one SARIF run; columns count characters, as in every other format.
 
-    ``documentation`` holds, by code, each rule's summary and its full text.
+    ``texts`` are those of the files with findings; ``documentation`` holds, by code, each rule's summary and its full text.
     """
+    marks = fingerprints(findings, texts)
     run = {
         "tool": {
             "driver": {"name": "mslint", "semanticVersion": version("mslint"), "rules": _rules(findings, documentation)}
         },
         "columnKind": "unicodeCodePoints",
-        "results": [_result(finding) for finding in findings],
+        "results": [_result(finding, mark) for finding, mark in zip(findings, marks, strict=True)],
     }
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False) + "\n"
 
@@ -42,12 +44,13 @@ def _rules(findings: Sequence[Finding], documentation: Mapping[str, tuple[str, s
     return [described[code] for code in sorted(described)]
 
 
-def _result(finding: Finding) -> dict[str, object]:
+def _result(finding: Finding, fingerprint: str) -> dict[str, object]:
     result: dict[str, object] = {
         "ruleId": finding.code,
         "level": _LEVELS[finding.severity],
         "message": {"text": finding.message},
         "locations": [_location(finding.filename, finding.start, finding.end)],
+        "partialFingerprints": {"mslintStatement/v1": fingerprint},
     }
     if finding.related:
         result["relatedLocations"] = [
@@ -90,4 +93,5 @@ def _region(start: Position, end: Position) -> dict[str, int]:
 
 
 def _uri(filename: str) -> str:
-    return quote(filename.replace("\\", "/"))
+    name = quote(filename.replace("\\", "/"), errors="surrogateescape")
+    return f"file://{name}" if filename.startswith("/") else name

@@ -1,0 +1,38 @@
+"""Findings as GitLab takes them for its code quality report.
+
+https://docs.gitlab.com/ci/testing/code_quality/#code-quality-report-format
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from mslint.findings import Finding, Position, Severity
+from mslint.report.fingerprints import fingerprints
+
+_SEVERITIES = {Severity.ERROR: "major", Severity.WARNING: "minor", Severity.INFO: "info"}
+
+
+def render(findings: Sequence[Finding], texts: Mapping[str, str], colour: bool) -> str:
+    """Return the findings as a JSON array; GitLab tells by the fingerprints which of them are new."""
+    marks = fingerprints(findings, texts)
+    issues = [_issue(finding, mark) for finding, mark in zip(findings, marks, strict=True)]
+    return json.dumps(issues, indent=2, ensure_ascii=False) + "\n"
+
+
+def _issue(finding: Finding, fingerprint: str) -> dict[str, object]:
+    return {
+        "description": f"{finding.code} {finding.message}",
+        "check_name": finding.name,
+        "fingerprint": fingerprint,
+        "severity": _SEVERITIES[finding.severity],
+        "location": {
+            "path": finding.filename.replace("\\", "/"),
+            "positions": {"begin": _position(finding.start), "end": _position(finding.end)},
+        },
+    }
+
+
+def _position(position: Position) -> dict[str, int]:
+    return {"line": position.row, "column": position.column}
