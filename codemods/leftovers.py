@@ -39,12 +39,17 @@ def _variables(rewritten: Module, before: str) -> Iterator[Edit]:
     now = _reads(rewritten.source.text)
     for function in find(rewritten.tree, cst.FunctionDef):
         path = _path(rewritten, function)
-        lost = then.get(path, {}).keys() - {name for name, own in now.get(path, {}).items() if not own}
+        lost = _needed(then.get(path, {})) - _needed(now.get(path, {}))
         for name in sorted(lost):
             bindings = rewritten.bindings[function].get(name, [])
             lines = [statement_of(rewritten, binding.node) for binding in bindings]
             if all(is_plain(binding.node, line) for binding, line in zip(bindings, lines, strict=True)):
                 yield from _without(rewritten, [line for line in lines if line is not None])
+
+
+def _needed(reads: dict[str, bool]) -> set[str]:
+    """Return the variables that something other than their own assignments reads."""
+    return {name for name, own in reads.items() if not own}
 
 
 def _reads(text: str) -> dict[str, dict[str, bool]]:

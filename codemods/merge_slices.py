@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 import libcst as cst
 
@@ -13,6 +13,7 @@ from codemods.inlining import (
     check_unchanged,
     check_unsharded,
     free_name,
+    lines_above,
     other_reads,
     put,
     sole_binding,
@@ -125,9 +126,11 @@ class _Merge:
 
     def _edits(self) -> tuple[Edit, ...]:
         module = self.module
-        elements = self._elements()
-        if [item for item in elements if item in self.formulas] != elements:
-            raise Manual(f"other things are put together with them in row {module.start(self.glue).row}; {_BY_HAND}")
+        whole = self._elements()
+        elements = [item for item in whole if item in self.formulas]
+        first = whole.index(elements[0]) if elements else 0
+        if not elements or whole[first : first + len(elements)] != elements:
+            raise Manual(f"other things are put between them in row {module.start(self.glue).row}; {_BY_HAND}")
         columns = [self._pieces_of(formula) for formula in elements]
         self._check_columns(columns)
         rows = list(zip(*columns, strict=True))
@@ -136,7 +139,19 @@ class _Merge:
             self._written(formula, {})
         merged = self._written(elements[0], spans)
         self._check_read_only_here(elements)
-        return tuple(put(module, self.glue, merged, "merged"))
+        if len(elements) == len(whole):
+            return tuple(put(module, self.glue, merged, "merged"))
+        return self._in_place_of_some(elements, merged)
+
+    def _in_place_of_some(self, elements: list[cst.BaseExpression], merged: Written) -> tuple[Edit, ...]:
+        """Return the edits that put ``merged`` in the place of ``elements``, beside the others that are put together."""
+        module = self.module
+        text, edits = merged.code, []
+        names = [item.value for item in elements if isinstance(item, cst.Name)]
+        if len(names) == len(elements):
+            text = free_name(module, self.glue, _together(names))
+            edits.append(lines_above(module, self.glue, [f"{text} = {merged.code}"]))
+        return (*edits, Edit(module.start(elements[0]), module.end(elements[-1]), text))
 
     def _elements(self) -> list[cst.BaseExpression]:
         holder = self.glue.args[0].value
@@ -230,7 +245,9 @@ class _Merge:
             if self._holds_pieces(part):
                 inner = self._written(part, spans)
                 needs = Strength.SUM if isinstance(module.parents[part], (cst.Arg, cst.Index)) else Strength.ATOM
-                replacements[part] = inner.at_least(min(needs, strength_of(part))).code
+                code = inner.at_least(min(needs, strength_of(part))).code
+                # Brackets of its own stay where they are.
+                replacements[part] = code[1:-1] if part.lpar and not isinstance(part, cst.Name) else code
             else:
                 self._check_number(part)
         return Written(spliced(module, node, replacements), strength=strength_of(node))
@@ -272,6 +289,13 @@ class _Merge:
                     raise Manual(
                         f"`{name.value}` is read in row {row} too; compute the whole there as well, and cut it"
                     )
+
+
+def _together(names: list[str]) -> str:
+    """Return one name for what had several: ``box_x`` and ``box_y`` make ``box_x_y``."""
+    words = [name.split("_") for name in names]
+    shared = len(list(takewhile(lambda column: len(set(column)) == 1, zip(*words, strict=False))))
+    return "_".join([*words[0][:shared], *(word for name in words for word in name[shared:])])
 
 
 def _all(node: cst.CSTNode) -> list[cst.Name]:

@@ -44,6 +44,20 @@ REWRITTEN = {
         "return ops.square(x[..., 0:2] - box[..., 2:4])\n",
         Applicability.SAFE,
     ),
+    "brackets that are there, variables that nothing read before": (
+        "unused = x * 2\nunused = ops.log(unused)\na = (x[..., 0:1] + x[..., 2:3]) / 2  # centre\n"
+        "b = (x[..., 1:2] + x[..., 3:4]) / 2\nreturn ops.concat((a, b), -1)\n",
+        "unused = x * 2\nunused = ops.log(unused)\n# centre\nreturn (x[..., 0:2] + x[..., 2:4]) / 2\n",
+        Applicability.SAFE,
+    ),
+    "some of what is put together": (
+        "box_x1 = box[..., 0:1] - box[..., 2:3] / 2\nbox_y1 = box[..., 1:2] - box[..., 3:4] / 2\n"
+        "box_x2 = box[..., 0:1] + box[..., 2:3] / 2\nbox_y2 = box[..., 1:2] + box[..., 3:4] / 2\n"
+        "return ops.Concat(-1)((box_x1, box_y1, box_x2, box_y2))\n",
+        "box_x1_y1 = box[..., 0:2] - box[..., 2:4] / 2\nbox_x2_y2 = box[..., 0:2] + box[..., 2:4] / 2\n"
+        "return ops.Concat(-1)((box_x1_y1, box_x2_y2))\n",
+        Applicability.SAFE,
+    ),
     "several tensors of unknown rank": (
         "return ops.concat((x[:, 0:1] - box[:, 2:3], x[:, 1:2] - box[:, 3:4]), 1) - ops.relu(x)\n",
         "return x[:, 0:2] - box[:, 2:4] - ops.relu(x)\n",
@@ -91,7 +105,7 @@ REFUSED = {
     "the other order": ("return ops.concat((ops.exp(x[:, 1:2]), ops.exp(x[:, 0:1])), 1)\n", "in the order in which"),
     "other things between them": (
         "return ops.concat((ops.exp(x[:, 0:1]), box, ops.exp(x[:, 1:2])), 1)\n",
-        "other things are put together with them",
+        "other things are put between them",
     ),
     "a tensor in the formula": (
         "return ops.concat((x[:, 0:1] * box, x[:, 1:2] * box), 1)\n",

@@ -160,11 +160,13 @@ UNSAFE = {
             p += 1e-8
             q = ops.clamp(ops.softmax(y, -1), 1e-7, 1.0)
             r = ops.softmax(x * y, -1)
-            return ops.log(p) + ops.log(q + 1e-8) + ops.log(r[:, :1] + 1e-8)
+            first = ops.log(p) + ops.log(q + 1e-8)
+            return first + ops.log(r[:, :1] + 1e-8)
         """,
         """
         def loss(x, y, index):
-            return ops.log_softmax(x, -1) + ops.log_softmax(y, -1) + ops.log_softmax(x * y, -1)[:, :1]
+            first = ops.log_softmax(x, -1) + ops.log_softmax(y, -1)
+            return first + ops.log_softmax(x * y, -1)[:, :1]
         """,
     ),
     "two halves of a binary cross entropy": (
