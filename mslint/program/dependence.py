@@ -77,7 +77,6 @@ class Values:
     def __init__(self, graph: CallGraph) -> None:
         self.graph = graph
         self.program = graph.program
-        self._files: dict[Path, _File] = {}
 
     def dependence(self, path: Path, function: str, text: str, within: Container[str]) -> Dependence:
         """Return what the expression ``text`` depends on, written in ``function`` of ``path``.
@@ -92,9 +91,7 @@ class Values:
 
     def file(self, path: Path) -> _File:
         """Return the parsed ``path``; an empty file if it cannot be read."""
-        if path not in self._files:
-            self._files[path] = _parts(self.graph.program.tree(path))
-        return self._files[path]
+        return self.program.remember((_parts, path), lambda: _parts(self.program.tree(path)))
 
     def attribute_values(self, attribute: str) -> Iterator[tuple[Path, str, ast.expr]]:
         """Yield what the program assigns to an attribute of any object but ``self``: file, function, value."""

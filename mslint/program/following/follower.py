@@ -22,6 +22,7 @@ from mslint.program.following.values import (
     Either,
     Function,
     Names,
+    Parent,
     Place,
     Scope,
     Sequence,
@@ -227,10 +228,9 @@ class Follower(Purpose):
     # Calls
 
     def of_call(self, node: ast.Call) -> Value:
-        if syntax.is_super(node):
-            parent = self.parent()
-            if parent is not None:
-                return parent
+        frame = self.frame
+        if syntax.is_super(node) and frame.owner is not None and isinstance(frame.this, self.objects_are):
+            return Parent(frame.this, frame.owner)
         function = self.value(node.func)
         return self.called(function, self.passed(node))
 

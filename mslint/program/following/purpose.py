@@ -14,6 +14,9 @@ class Purpose(ABC):
     ``do_...`` follow a statement and tell whether the run goes on after it, ``of_...`` return what an expression is.
     """
 
+    objects_are: type[Value]
+    """What an object of a class of the program is as a value."""
+
     # Statements: how the branches of an undecided test meet, how often a loop is followed
 
     @abstractmethod
@@ -74,10 +77,6 @@ class Purpose(ABC):
     @abstractmethod
     def operated(self, sign: ast.operator, left: Value, right: Value) -> Value:
         """Return ``left sign right``."""
-
-    @abstractmethod
-    def parent(self) -> Value | None:
-        """Return what ``super()`` is here; None outside of methods."""
 
     @abstractmethod
     def unread(self, node: ast.expr) -> Value:

@@ -156,6 +156,14 @@ class Function(Value):
         return (*place, self.bound.key) if self.bound is not None else place
 
 
+@dataclass(eq=False, slots=True)
+class Parent(Value):
+    """``super()``: what comes behind the class ``owner`` in the lineage of ``this``."""
+
+    this: Value
+    owner: Class
+
+
 @dataclass(slots=True)
 class Call:
     """What a call passes, and where it stands.

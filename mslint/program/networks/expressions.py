@@ -10,12 +10,23 @@ from mslint.program.following import constants
 from mslint.program.following.constants import SIGNS
 from mslint.program.following.follower import Follower
 from mslint.program.following.syntax import defaults, parameter_names
-from mslint.program.following.values import Call, Class, Constant, Either, Function, Names, Scope, Sequence, Value
+from mslint.program.following.values import (
+    Call,
+    Class,
+    Constant,
+    Either,
+    Function,
+    Names,
+    Scope,
+    Sequence,
+    Value,
+    options,
+)
 from mslint.program.networks.definitions import Definitions
 from mslint.program.networks.methods import MOST_ITEMS
 from mslint.program.networks.objects import Objects
 from mslint.program.networks.parts import either, is_network, parts
-from mslint.program.networks.values import Many, Mapping, Parameters, Parent, Tensor, Thing
+from mslint.program.networks.values import Many, Mapping, Parameters, Tensor, Thing
 
 _ANY = "**"
 """Stands for keywords whose names are not known."""
@@ -25,6 +36,7 @@ _EQUALITIES = ("==", "!=", "is", "is not")
 class Expressions(Follower):
     """The part of the interpreter that reads expressions."""
 
+    objects_are = Thing
     definitions: Definitions
     objects: Objects
     following: bool
@@ -112,16 +124,10 @@ class Expressions(Follower):
     def of_subscript(self, node: ast.Subscript) -> Value:
         holder = self.value(node.value)
         key = None if isinstance(node.slice, ast.Slice) else self.value(node.slice)
-        return either(
-            [self.objects.item(option, key) for option in (holder.options if isinstance(holder, Either) else (holder,))]
-        )
+        return either([self.objects.item(option, key) for option in options(holder)])
 
     def item(self, holder: Value, index: Value) -> Value:
         return self.objects.item(holder, index)
-
-    def parent(self) -> Value | None:
-        frame = self.frame
-        return Parent(frame.this, frame.owner) if isinstance(frame.this, Thing) and frame.owner else None
 
     # Operators and displays
 
@@ -256,7 +262,7 @@ class Expressions(Follower):
         call.arguments.append(Many(self.objects.element(held)))
 
     def pass_keywords(self, call: Call, held: Value) -> None:
-        for given in held.options if isinstance(held, Either) else (held,):
+        for given in options(held):
             if isinstance(given, Mapping):
                 call.keywords.update((str(key), item) for key, item in given.entries.items())
                 if given.others:

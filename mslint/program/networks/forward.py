@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mslint.program.following.values import Call, Either, Stretch, Value
+from mslint.program.following.values import Call, Stretch, Value, options
 from mslint.program.networks.library import call_foreign
 from mslint.program.networks.objects import STOPPING
 from mslint.program.networks.optimizers import WITH_PARAMETERS
@@ -96,8 +96,7 @@ class Forward:
         inputs = Call(call.arguments, call.keywords)
         result: Value | None = None
         for layer in thing.children[:_MOST_LAYERS]:
-            options = layer.options if isinstance(layer, Either) else (layer,)
-            result = either([self._interpreter.call(option, inputs) for option in options])
+            result = either([self._interpreter.call(option, inputs) for option in options(layer)])
             inputs = Call([result], {})
         return result if result is not None else Tensor(replace(given, trained=given.trained or self.trains(thing)))
 

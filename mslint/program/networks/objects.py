@@ -8,7 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mslint.program.following.syntax import decorators
-from mslint.program.following.values import Call, Class, Constant, Either, Function, Method, Reference, Sequence, Value
+from mslint.program.following.values import (
+    Call,
+    Class,
+    Constant,
+    Either,
+    Function,
+    Method,
+    Parent,
+    Reference,
+    Sequence,
+    Value,
+)
 from mslint.program.networks.parts import below, either, joined, parts
 from mslint.program.networks.values import (
     CLOSED,
@@ -17,7 +28,6 @@ from mslint.program.networks.values import (
     Many,
     Mapping,
     Parameters,
-    Parent,
     Reason,
     Tensor,
     Thing,
@@ -73,7 +83,7 @@ class Objects:
         definitions = self._interpreter.definitions
         if isinstance(holder, Thing):
             return self._of_thing(holder, name)
-        if isinstance(holder, Parent):
+        if isinstance(holder, Parent) and isinstance(holder.this, Thing):
             return definitions.inherited(holder.this, holder.owner, name) or Method(holder.this, name)
         if isinstance(holder, File):
             return definitions.of_file(holder.path, name)

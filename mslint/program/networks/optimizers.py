@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from mslint.program.following.values import Call, Class, Constant, Either, Function, Sequence, Stretch, Value
+from mslint.program.following.values import Call, Class, Constant, Function, Sequence, Stretch, Value, options
 from mslint.program.networks.parts import below, parts
 from mslint.program.networks.values import (
     GradientMaker,
@@ -124,7 +124,7 @@ def add_step(interpreter: Interpreter, target: Value, weights: Weights, call: Ca
     """Note that ``target`` is differentiated by ``weights``."""
     if interpreter.following:
         return
-    for item in target.options if isinstance(target, Either) else (target,):
+    for item in options(target):
         if isinstance(item, (Thing, Function, WithLoss)):
             interpreter.training_steps.append(TrainingStep(item, weights, interpreter.place_of(call)))
 

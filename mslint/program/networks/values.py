@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mslint.program.following.values import Class, Stretch, Value
+from mslint.program.following.values import Stretch, Value
 
 
 @dataclass(frozen=True)
@@ -79,14 +79,6 @@ class File(Value):
     """A module of the project."""
 
     path: Path
-
-
-@dataclass(eq=False, slots=True)
-class Parent(Value):
-    """``super()``: what comes after the class ``owner`` in the lineage of ``this``."""
-
-    this: Thing
-    owner: Class
 
 
 @dataclass(eq=False, slots=True)

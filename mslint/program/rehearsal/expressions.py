@@ -13,10 +13,9 @@ from mslint.program.following.syntax import defaults
 from mslint.program.following.values import Call
 from mslint.program.rehearsal.assumptions import Assumptions, combined
 from mslint.program.rehearsal.journal import Journal
-from mslint.program.rehearsal.objects import Objects, Parent
+from mslint.program.rehearsal.objects import Objects
 from mslint.program.rehearsal.values import (
     NONE,
-    Class,
     Constant,
     Function,
     Object,
@@ -35,6 +34,7 @@ from mslint.program.rehearsal.values import (
 class Expressions(Follower):
     """The part of a rehearsal that reads expressions."""
 
+    objects_are = Object
     assumptions: Assumptions
     journal: Journal
     objects: Objects
@@ -165,12 +165,6 @@ class Expressions(Follower):
         value = self.value(node.value) if node.value is not None else NONE
         self.frame.returned.append(self.objects.element(value) if isinstance(node, ast.YieldFrom) else value)
         return Symbol(("sent", self.place(node)))
-
-    def parent(self) -> Value | None:
-        frame = self.frame
-        if isinstance(frame.this, Object) and isinstance(frame.owner, Class):
-            return Parent(frame.this, frame.owner)
-        return Symbol(("super", self.scope.path, frame.function))
 
     def pass_items(self, call: Call, held: Value) -> None:
         call.open = True

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mslint.program.following.syntax import decorators
-from mslint.program.following.values import Call
+from mslint.program.following.values import Call, Parent
 from mslint.program.rehearsal.values import (
     Class,
     Constant,
@@ -29,14 +29,6 @@ from mslint.program.rehearsal.values import (
 
 if TYPE_CHECKING:
     from mslint.program.rehearsal.follow import Rehearsal
-
-
-@dataclass(eq=False)
-class Parent(Value):
-    """``super()``: what comes behind the class ``owner`` in the lineage of ``this``."""
-
-    this: Object
-    owner: Class
 
 
 @dataclass(eq=False)
@@ -77,8 +69,8 @@ class Objects:
                 return member
             is_foreign = any(base.startswith("mindspore.") for base in holder.kind.foreign())
             return Method(holder, name) if is_foreign else Symbol(("attribute", holder.key, name))
-        if isinstance(holder, Parent):
-            return self._of_parent(holder, name)
+        if isinstance(holder, Parent) and isinstance(holder.this, Object) and isinstance(holder.owner, Class):
+            return self._of_parent(holder.this, holder.owner, name)
         if isinstance(holder, Class):
             return next((kind.names[name] for kind in holder.lineage() if name in kind.names), Method(holder, name))
         if isinstance(holder, Table):
@@ -95,12 +87,12 @@ class Objects:
         below = self._rehearsal.program.module(holder.scope.path, f".{name}")
         return modules.module(below) if below else Symbol(("attribute", holder.key, name))
 
-    def _of_parent(self, holder: Parent, name: str) -> Value:
-        for kind in holder.owner.lineage():
-            found = kind.names.get(name) if kind is not holder.owner else None
+    def _of_parent(self, this: Object, owner: Class, name: str) -> Value:
+        for kind in owner.lineage():
+            found = kind.names.get(name) if kind is not owner else None
             if isinstance(found, Function):
-                return self.bound(found, holder.this)
-        return Inherited(holder.this, name)
+                return self.bound(found, this)
+        return Inherited(this, name)
 
     def _of_table(self, holder: Table, name: str) -> Value:
         held = holder.names.get(name)
