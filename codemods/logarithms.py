@@ -30,6 +30,7 @@ from mslint.semantics.probability import is_one
 
 _LOOSEST_BOUND = 1e-3
 """A lower bound of a probability up to here is an epsilon by another name."""
+_PRODUCERS = ("softmax", "sigmoid", "exp")
 _PICKING = ("gather", "gatherd", "gatherelements", "gathernd", "indexselect", "take")
 _NO_SOFTMAX = "what the logarithm is taken of is no plain softmax, sigmoid or sum of exponentials where it can be read"
 
@@ -76,7 +77,7 @@ class StableForm:
         if operation == "sigmoid":
             return self._softplus(self.written(formula.first).negated())
         if operation == "subtract" and is_one(formula.first):
-            return self._softplus(self._logits(formula.operands[1]))
+            return self.of_complement(formula.operands[1])
         if operation == "divide" and len(formula.operands) == 2:
             return self._quotient(formula)
         if operation == "add":
@@ -187,6 +188,10 @@ class StableForm:
         """Return log(sigmoid(x)) = -softplus(-x), which neither overflows nor loses its gradient; ops.logsigmoid does."""
         return Written(f"-{self.function('softplus')}(", (negated.code,), ")", Strength.SIGNED)
 
+    def of_complement(self, probability: Expression) -> Written:
+        """Return the logarithm of one minus ``probability``."""
+        return self._softplus(self._logits(probability))
+
     def _logits(self, probability: Expression) -> Written:
         """Return x where ``probability`` is sigmoid(x), reshaped or picked from perhaps."""
         formula = read(self._seen(probability))
@@ -265,10 +270,20 @@ class StableForm:
             return self._substituted(node)
         self._check(node)
         if not is_simple(node) and self._is_kept():
-            name, edits = named_above(self.module, node, "logits")
+            holder = self._followed[-1][1].name
+            name, edits = named_above(self.module, node, "logits" if self.is_only_one() else f"{holder}_logits")
             self.edits += edits
             return Written(name)
         return Written(spliced(self.module, node, {}), strength=strength_of(node))
+
+    def is_only_one(self) -> bool:
+        """Tell whether the function makes but one probability, so that its logits need no name of their own.
+
+        Several rewrites of one pass must not call different things alike.
+        """
+        calls = find(self.module.scope(self.place), cst.Call)
+        made = [call for call in calls if read(Expression(self.module, call)).operation in _PRODUCERS]
+        return len(made) <= 1
 
     def _home(self) -> cst.CSTNode:
         """Return the helper that was gone into."""

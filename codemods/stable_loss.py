@@ -18,6 +18,7 @@ from mslint.semantics.formula import Expression, operator_of, read
 from mslint.semantics.gradients import statement_of
 from mslint.semantics.module import Module, find
 from mslint.semantics.normalisation import axis
+from mslint.semantics.probability import is_one
 from mslint.semantics.reaching import reaching
 from mslint.semantics.tensors import Kind, values_at
 from mslint.semantics.unstable import (
@@ -144,25 +145,28 @@ def _at_logarithm(module: Module, call: cst.Call) -> list[Edit]:
 def _at_producer(module: Module, call: cst.Call) -> list[Edit]:
     """Return the edits that take the logarithm where a variable becomes a probability of itself: ``x = softmax(x)``."""
     added = added_epsilon(read(read(Expression(module, call)).first))
-    name = added.value.node if added is not None else None
+    if added is None:
+        return []
+    complement = read(added.value).operation == "subtract" and is_one(read(added.value).first)
+    name = (read(added.value).operands[1] if complement else added.value).node
     bound = reaching(module, name) if isinstance(name, cst.Name) else []
-    value = bound[0].value if len(bound) == 1 else None
-    if added is None or value is None or not isinstance(name, cst.Name):
+    value, assigned = (bound[0].value, bound[0].node) if len(bound) == 1 else (None, None)
+    if value is None or not isinstance(name, cst.Name) or not isinstance(assigned, cst.Assign):
         return []
     formula = read(Expression(module, value))
-    if formula.operation not in ("softmax", "sigmoid") or not _read_as(value, name.value):
+    producers = ("sigmoid",) if complement else ("softmax", "sigmoid")
+    if formula.operation not in producers or not _read_as(value, name.value):
         return []
     form = StableForm(module, value)
-    written = form.of(formula.expression)
-    if other_reads(module, bound[0], name):
-        variable = free_name(module, value, "log_probs")
-        above = lines_above(module, value, [f"{variable} = {written.code}"])
-        return [*form.edits, above, *put(module, call, Written(variable), variable)]
-    edits = put(module, value, written, name.value)
+    written = form.of_complement(formula.expression) if complement else form.of(formula.expression)
     line = statement_of(module, call)
-    if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 and _gives_itself(module, call, added.value):
-        return [*form.edits, *edits, remove(module, line)]
-    return [*form.edits, *edits, *put(module, call, Written(name.value), name.value)]
+    alone = not other_reads(module, bound[0], name) and len(assigned.targets) == 1
+    if alone and isinstance(line, cst.SimpleStatementLine) and _gives_itself(module, call, added.value):
+        return [*form.edits, *put(module, value, written, name.value), remove(module, line)]
+    variable = free_name(module, value, "log_probs" if form.is_only_one() else f"log_{name.value}")
+    assignment = f"{variable} = {written.code}"
+    edit = module.replace(assigned, assignment) if alone else lines_above(module, value, [assignment])
+    return [*form.edits, edit, *put(module, call, Written(variable), variable)]
 
 
 def _read_as(node: cst.CSTNode, name: str) -> list[cst.Name]:
@@ -196,7 +200,7 @@ def _cross_entropy(form: StableForm, call: cst.Call, written: Written) -> list[E
         return []
     form.edits.clear()
     function = form.function("cross_entropy")
-    edits = put(module, call, Written(written.arguments[0]), "logits")
+    edits = put(module, call, Written(written.arguments[0]), "inputs")
     return [module.replace(outer.func, function), *edits]
 
 
@@ -222,7 +226,7 @@ def _shift(module: Module, subject: ShiftedLogits) -> Fix:
         raise Manual(f"drop {added.written}")
     assert isinstance(node, cst.BaseExpression)
     value = Written(spliced(module, added.value.node, {}), strength=strength_of(added.value.node))
-    return _safe(message, put(module, node, value, "logits"))
+    return _safe(message, put(module, node, value, "scores"))
 
 
 def _check_only_logits(module: Module, logits: Expression, place: cst.CSTNode) -> None:

@@ -142,6 +142,36 @@ UNSAFE = {
             return -(x * log_probs).sum(-1).mean()
         """,
     ),
+    "several variables that become probabilities of themselves": (
+        """
+        def loss(real, fake):
+            real = ops.sigmoid(real)
+            fake = ops.sigmoid(fake)
+            return -ops.reduce_mean(ops.log(1 - real + 1e-8) + ops.log(fake + 1e-8))
+        """,
+        """
+        def loss(real, fake):
+            log_real = -ops.softplus(real)
+            log_fake = -ops.softplus(-fake)
+            return -ops.reduce_mean(log_real + log_fake)
+        """,
+    ),
+    "several probabilities that are kept": (
+        """
+        def loss(net, x, y):
+            p = ops.softmax(net(x), -1)
+            q = ops.softmax(net(y), -1)
+            return ops.log(p + 1e-8) - ops.log(q + 1e-8), p, q
+        """,
+        """
+        def loss(net, x, y):
+            p_logits = net(x)
+            p = ops.softmax(p_logits, -1)
+            q_logits = net(y)
+            q = ops.softmax(q_logits, -1)
+            return ops.log_softmax(p_logits, -1) - ops.log_softmax(q_logits, -1), p, q
+        """,
+    ),
     "nll_loss of a log_softmax along axis 1 is a cross entropy": (
         """
         def loss(x, y):
@@ -270,11 +300,11 @@ UNSAFE = {
         """,
         """
         def loss(x, t):
-            logits = x / t
-            share = ops.softmax(logits, -1)
+            scores_logits = x / t
+            share = ops.softmax(scores_logits, -1)
             flat = ops.logsumexp(x, 1)
             back = -x
-            return share, ops.logsumexp(logits, -1, True), flat, back
+            return share, ops.logsumexp(scores_logits, -1, True), flat, back
         """,
     ),
     "the logit by hand, and a quotient of two probabilities": (
@@ -588,6 +618,7 @@ def test_line_ends_and_tabs_survive(convert: object, tmp_path: Path) -> None:
 NUMBERS = [
     "a variable that becomes a probability of itself",
     "an entropy of a variable that becomes a probability of itself",
+    "several variables that become probabilities of themselves",
     "an epsilon added in place, a clip, a picked element",
     "two halves of a binary cross entropy",
     "one half alone, and its sign",
