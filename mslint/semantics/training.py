@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 import networkx as nx
 
-from mslint.program.calls import CallGraph, Function
+from mslint.program.calls import CallGraph, CallSite, Function
 from mslint.semantics.cells import CellClass, is_self, self_name
 from mslint.semantics.flow import lineage_here, owner_of
 from mslint.semantics.inventory import inventories
@@ -133,13 +133,20 @@ def _is_called_in_training(module: Module, function: cst.FunctionDef, name: str,
         return False
     if not callers:
         # What nothing calls, a user may: a loss of a library. What a script runs by itself is no part of a loss.
-        scripts = (
-            [other for other in graph.graph.predecessors(node) if other.endswith(":")] if node in graph.graph else []
-        )
-        return (
-            operators and unless_called and (not scripts or any(_trains(graph.functions[other]) for other in scripts))
-        )
+        calls = [call for call in graph.callers(node) if not call.function] if node in graph.graph else []
+        scripts = {f"{call.path}:" for call in calls if not (_is_demonstration(call) and _returns_something(function))}
+        trained = not scripts or any(_trains(graph.functions[script]) for script in scripts)
+        return operators and unless_called and trained
     return any(_differentiates(graph, other) for other in callers)
+
+
+def _is_demonstration(call: CallSite) -> bool:
+    """Tell whether ``call`` only runs when its file is started by itself."""
+    return any("__main__" in condition.test for condition in call.conditions)
+
+
+def _returns_something(function: cst.FunctionDef) -> bool:
+    return any(item.value is not None for item in find(function.body, cst.Return))
 
 
 def _differentiates(graph: CallGraph, node: str) -> bool:

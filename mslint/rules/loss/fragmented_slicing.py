@@ -228,6 +228,19 @@ class FragmentedSlicing(Rule):
         model = Model(network, by_sentence, nn.Adam(network.trainable_params()))
         model.train(1, data)
         """,
+        # A loss that its file tries out.
+        """
+        from mindspore import ops
+
+        def sliced(x, y):
+            total = 0
+            for i in range(x.shape[2]):  # <- MS203
+                total = total + ops.l1_loss(x[:, :, i], y[:, :, i])
+            return total
+
+        if __name__ == "__main__":
+            print(sliced(ops.ones((2, 3, 4)), ops.ones((2, 3, 4))))
+        """,
     )
     VALID = (
         # A product of complex numbers: the pieces of one factor go up where those of the other go down.
