@@ -101,7 +101,9 @@ def _joined(text: str) -> str:
 def sole_binding(module: Module, name: cst.Name, remedy: str) -> Binding:
     """Return the only assignment that may have given the local variable ``name`` its value; else it is left to a person."""
     found = reaching(module, name)
-    if len(found) != 1 or module.scope(found[0].node) is not module.scope(name):
+    if len(found) == 1 and module.scope(found[0].node) is not module.scope(name):
+        raise Manual(f"`{name.value}` belongs to the code around this function; {remedy}")
+    if len(found) != 1:
         rows = ", ".join(str(module.start(binding.node).row) for binding in reversed(found))
         raise Manual(f"`{name.value}` may have several values (rows {rows}); {remedy}" if rows else remedy)
     return found[0]
@@ -255,7 +257,9 @@ def put(module: Module, node: cst.BaseExpression, written: Written, name: str) -
     before = module.lines[start.row - 1][: start.column - 1]
     after = module.lines[end.row - 1][end.column - 1 :]
     content = written.code
-    is_shorter_apart = len(name) < len(content) and not isinstance(module.parents[node], (cst.Assign, cst.AnnAssign))
+    is_shorter_apart = len(name) < len(content) and not isinstance(
+        module.parents[node], (cst.Assign, cst.AnnAssign, cst.Return)
+    )
     longest = max(line_limit(module), len(module.lines[start.row - 1]))
     if len(before + content + after) > longest and is_shorter_apart:
         name = free_name(module, node, name)
@@ -279,10 +283,14 @@ def _other_minus(module: Module, node: cst.BaseExpression) -> Edit | None:
     parent = module.parents[node]
     if isinstance(parent, cst.UnaryOperation) and isinstance(parent.operator, cst.Minus):
         return _without_minus(module, parent)
+    if isinstance(parent, cst.AugAssign) and isinstance(parent.operator, (cst.AddAssign, cst.SubtractAssign)):
+        old = "+" if isinstance(parent.operator, cst.AddAssign) else "-"
+        return _other_sign(module, module.end(parent.target), module.start(parent.value), old)
     if not isinstance(parent, cst.BinaryOperation):
         return None
     if parent.right is node and isinstance(parent.operator, (cst.Add, cst.Subtract)):
-        return _other_sign(module, parent)
+        old = "+" if isinstance(parent.operator, cst.Add) else "-"
+        return _other_sign(module, module.end(parent.left), module.start(parent.right), old)
     if not isinstance(parent.operator, cst.Multiply) or _logarithms(module, parent) > 1:
         return None
     first: cst.BaseExpression = parent
@@ -306,14 +314,12 @@ def _without_minus(module: Module, operation: cst.UnaryOperation) -> Edit:
     return Edit(start, Position(start.row, start.column + 1 + blanks), "")
 
 
-def _other_sign(module: Module, operation: cst.BinaryOperation) -> Edit:
-    """Return the edit that makes an addition a subtraction, or the other way round."""
-    old, new = ("+", "-") if isinstance(operation.operator, cst.Add) else ("-", "+")
-    start = module.end(operation.left)
-    between = module.text(start, module.start(operation.right))
+def _other_sign(module: Module, start: Position, end: Position, old: str) -> Edit:
+    """Return the edit that makes the sign ``old`` between two places, plus or minus, the other one."""
+    between = module.text(start, end)
     rows = between[: between.index(old)].split("\n")
     place = Position(start.row + len(rows) - 1, (start.column if len(rows) == 1 else 1) + len(rows[-1]))
-    return Edit(place, Position(place.row, place.column + 1), new)
+    return Edit(place, Position(place.row, place.column + 1), "-" if old == "+" else "+")
 
 
 def _brackets(node: cst.CSTNode) -> bool:

@@ -243,7 +243,7 @@ class _Store:
         before = module.lines[start.row - 1][: start.column - 1]
         arguments = [one_line(module, self.masked.mask), value, name]
         lines = call(module, "" if before.strip() else indent, f"{name} = {reached.expression}(", arguments)
-        text = newline(module).join(lines)
+        text = "\n".join(lines).replace("\n", newline(module))
         text = text if before.strip() else text[len(indent) :]
         edits = [*reached.edits, module.replace(statement, text)]
         # A mask of several lines with comments stays as it is written.

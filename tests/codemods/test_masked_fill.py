@@ -115,3 +115,9 @@ def test_graph_mode_writes_no_argument(tmp_path: Path) -> None:
     text = loss(body) + "\n\nms.set_context(mode=ms.GRAPH_MODE)\n"
     done = rewrite(tmp_path, "masked-fill", text)
     assert "label = ops.where(label < 0, 0, label)" in done.text
+
+
+def test_line_ends_survive(tmp_path: Path) -> None:
+    before, after, _ = REWRITTEN["a mask of several lines with comments"]
+    done = rewrite(tmp_path, "masked-fill", loss(before).replace("\n", "\r\n"))
+    assert done.text == loss(after).replace("\n", "\r\n")

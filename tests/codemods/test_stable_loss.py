@@ -260,6 +260,7 @@ UNSAFE = {
             b = -(ops.log(p + 1e-8))
             c = t + ops.log(1 - p + 1e-8).mean() * 3
             d = ops.log(p + 1e-8) ** 2
+            d -= ops.log(p + 1e-8)
             e = ops.sigmoid(-t)
             return a, b, c, d, ops.log(e + 1e-8)
 
@@ -280,6 +281,7 @@ UNSAFE = {
             b = ops.softplus(-x)
             c = t - ops.softplus(x).mean() * 3
             d = (-ops.softplus(-x)) ** 2
+            d += ops.softplus(-x)
             return a, b, c, d, -ops.softplus(t)
 
 

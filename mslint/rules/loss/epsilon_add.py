@@ -427,6 +427,18 @@ class EpsilonAdd(Rule):
             features = features / (np.sqrt((features ** 2).sum(-1, keepdims=True)) + 1e-12)
             return (features - features.mean(0)) / (features.std(0) + 1e-5)
         """,
+        # A network that ends in a softmax gets its input moved.
+        """
+        from mindspore import nn
+
+        class Moved(nn.Cell):
+            def __init__(self):
+                super().__init__()
+                self.net = nn.SequentialCell([nn.Dense(4, 4), nn.Softmax()])
+
+            def construct(self, x):
+                return self.net(x + 1e-6)
+        """,
         # Physics constants, label smoothing, a decay, a transmittance, a floor for sampling.
         """
         from mindspore import nn, ops
@@ -656,6 +668,10 @@ def _cap(added: Added) -> str:
 
 
 def _shift(formula: Formula) -> Iterator[_Conclusion]:
+    node = formula.expression.node
+    if isinstance(node, cst.Call) and operator_of(formula.expression.module, node)[0] == "softmax":
+        # The end of a network: what goes in is no logits.
+        return
     for value in values(formula.first, calls=1):
         added = added_epsilon(read(value))
         if added is not None and added.amount is not None:
