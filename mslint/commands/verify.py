@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Sequence
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from mslint.verify import Verification
 
 _TIMEOUT = 120
+_MEMORY = 8
+_TIME_ROUNDS = 20
 _EXIT_CODES = {Verdict.EQUIVALENT: 0, Verdict.DIFFERENT: 1, Verdict.UNVERIFIED: 2}
 
 OPERANDS = "SCRIPT [-- ARGUMENTS]"
@@ -43,8 +46,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--mode", choices=("graph", "pynative", "both"), default="both")
     parser.add_argument("--ranks", metavar="N", type=int, help="only 1 so far")
     parser.add_argument("--timeout", metavar="S", type=_positive, help=f"seconds for each run (default: {_TIMEOUT})")
-    parser.add_argument("--memory", metavar="GB", type=_positive, default=8, help="for each run (default: 8)")
-    parser.add_argument("--output-format", choices=("text", "json"), default="text")
+    parser.add_argument(
+        "--memory", metavar="GB", type=_positive, default=_MEMORY, help=f"for each run (default: {_MEMORY})"
+    )
+    parser.add_argument("--time", action="store_true", help="measure how long steps take, with further runs")
+    parser.add_argument("--output-format", choices=("text", "json", "html"), default="text")
     parser.add_argument("--output-file", metavar="FILE", type=Path, help="write the report there")
     _leave_to_the_script(parser)
 
@@ -69,7 +75,7 @@ def run(options: Namespace) -> int:
         raise UsageError(f"{problem.filename}: {problem.strerror}" if problem.filename else str(problem)) from None
     except (Unreadable, VerifierUnavailable) as problem:
         raise UsageError(str(problem)) from None
-    _deliver(_render(verification, options.output_format), options.output_file)
+    _deliver(_render(verification, options), options.output_file)
     return _EXIT_CODES[verification.verdict]
 
 
@@ -125,6 +131,8 @@ def _verification(options: Namespace, target_version: Version) -> Verification:
         modes=MODES if options.mode == "both" else (options.mode,),
         timeout=options.timeout,
         memory_gb=options.memory,
+        views=options.output_format == "html",
+        time_rounds=_TIME_ROUNDS if options.time else 0,
     )
     return replace(verification, codemods=tuple(options.codemod))
 
@@ -164,10 +172,34 @@ def _leave_to_the_script(parser: ArgumentParser) -> None:
     vars(parser)["parse_args"] = parse_args
 
 
-def _render(verification: Verification, output_format: str) -> str:
+def _render(verification: Verification, options: Namespace) -> str:
+    if options.output_format == "html":
+        from mslint.report import verify_html
+
+        return verify_html.render(verification, _command(options))
     from mslint.report import verify_json, verify_text
 
-    return verify_json.render(verification) if output_format == "json" else verify_text.render(verification)
+    return verify_json.render(verification) if options.output_format == "json" else verify_text.render(verification)
+
+
+def _command(options: Namespace) -> str:
+    """What makes this verification again, from the same folder."""
+    words = ["mslint", "verify", str(options.script)]
+    for name in options.codemod:
+        words += ["--codemod", name]
+    for option, value, usual in (
+        ("--against", options.against, None),
+        ("--target-version", options.target_version and ".".join(map(str, options.target_version)), None),
+        ("--entry", options.entry, None),
+        ("--mode", options.mode, "both"),
+        ("--timeout", options.timeout, _TIMEOUT),
+        ("--memory", options.memory, _MEMORY),
+    ):
+        if value != usual:
+            words += [option, f"{value:g}" if isinstance(value, float) else str(value)]
+    words += ["--unsafe-fixes"] if options.unsafe_fixes else []
+    words += ["--time"] if options.time else []
+    return shlex.join([*words, *(["--", *options.arguments] if options.arguments else [])])
 
 
 def _positive(text: str) -> float:

@@ -14,9 +14,9 @@ from mslint.verify import GraphNode, GraphView
 FOLDED_FROM = 48
 """Up to so many nodes a scope is drawn as a whole, with those of the scopes in it."""
 _MOST_BOXES = 150
-_BOX_WIDTH, _BOX_HEIGHT, _GAP, _LAYER_GAP, _PER_ROW = 114, 32, 8, 22, 3
+_BOX_WIDTH, _BOX_HEIGHT, _GAP, _LAYER_GAP, _PER_ROW = 124, 32, 8, 22, 3
 _WIDTH = _PER_ROW * (_BOX_WIDTH + _GAP) - _GAP + 4
-_LONGEST_LABEL = 18
+_LONGEST_TITLE, _LONGEST_SUBTITLE = 17, 23
 _SIGNS = {"removed": "\N{MINUS SIGN} ", "added": "+ "}
 
 
@@ -71,7 +71,9 @@ class _Scope:
     def nodes(self) -> tuple[list[int], list[int]]:
         """The nodes in it, at any depth, in the order of the graph."""
         inner = [child.nodes for child in self.children.values()]
-        before, after = (sorted([*self.own[side], *(index for nodes in inner for index in nodes[side])]) for side in (0, 1))
+        before, after = (
+            sorted([*self.own[side], *(index for nodes in inner for index in nodes[side])]) for side in (0, 1)
+        )
         return before, after
 
 
@@ -124,7 +126,7 @@ class _Drawing:
             "summary",
             element("span", child.label, class_="scope"),
             element("span", f"{len(before):,} \N{RIGHTWARDS ARROW} {len(after):,}", class_="number"),
-            element("span", *changes, class_="number"),
+            element("span", *changes, class_="number change"),
         )
         # The target lies inside: browsers open what is closed around the target of a link.
         return element("details", summary, element("div", self.scope(child), id=target), class_="fold")
@@ -299,8 +301,8 @@ def _drawn(box: _Box, place: tuple[int, int]) -> Html:
     inside = joined(
         element("title", box.tooltip),
         Html(f'<rect width="{_BOX_WIDTH}" height="{_BOX_HEIGHT}"/>'),
-        element("text", _shortened(_SIGNS.get(box.mark, "") + box.title), x=_BOX_WIDTH // 2, y=13),
-        element("text", _shortened(box.subtitle), x=_BOX_WIDTH // 2, y=26, class_="small"),
+        element("text", _shortened(_SIGNS.get(box.mark, "") + box.title, _LONGEST_TITLE), x=_BOX_WIDTH // 2, y=13),
+        element("text", _shortened(box.subtitle, _LONGEST_SUBTITLE), x=_BOX_WIDTH // 2, y=26, class_="small"),
     )
     where = f"translate({place[0]} {place[1]})"
     if box.target is None:
@@ -308,5 +310,5 @@ def _drawn(box: _Box, place: tuple[int, int]) -> Html:
     return element("a", inside, class_=f"node folded {box.mark}".rstrip(), transform=where, href=f"#{box.target}")
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= _LONGEST_LABEL else f"{text[: _LONGEST_LABEL - 1]}\N{HORIZONTAL ELLIPSIS}"
+def _shortened(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}\N{HORIZONTAL ELLIPSIS}"

@@ -7,7 +7,7 @@ import math
 from dataclasses import asdict
 from typing import Any
 
-from mslint.verify import Comparison, Counts, ModeResult, StepResult, Verification
+from mslint.verify import Comparison, Counts, ModeResult, StepResult, StepTime, Verification
 
 
 def render(verification: Verification) -> str:
@@ -63,13 +63,27 @@ def _step(step: StepResult) -> dict[str, Any]:
         "outputs": _comparison(step.outputs),
         "gradients": step.gradients and {**(_comparison(step.gradients) or {}), "from": step.gradients_from},
         "parameters": _comparison(step.parameters),
-        "time_ms": None,
+        "time_ms": _time(step.time),
         "remarks": list(step.remarks),
     }
 
 
 def _counts(counts: Counts | None) -> dict[str, Any] | None:
     return {**asdict(counts), "by_operator": counts.by_operator} if counts else None
+
+
+def _time(time: StepTime | None) -> dict[str, Any] | None:
+    """Medians as measured on this machine, and between which values the middle half of the times lies."""
+    if time is None:
+        return None
+    (before, after), (spread_before, spread_after) = time.medians, time.quartiles
+    return {
+        "before": before,
+        "after": after,
+        "ratio": time.ratio,
+        "quartiles": {"before": list(spread_before), "after": list(spread_after)},
+        "steps": {"before": len(time.before), "after": len(time.after)},
+    }
 
 
 def _comparison(comparison: Comparison | None) -> dict[str, Any] | None:

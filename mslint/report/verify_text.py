@@ -7,12 +7,12 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from mslint.verify import Comparison, Counts, Loss, ModeResult, PynativeCounts, StepResult, Verification
+from mslint.report.verify_rows import MODE_NAMES, graph_rows, pynative_rows, told_comparison, told_loss, told_time
+from mslint.verify import Counts, ModeResult, StepResult, Verification
 from mslint.verify.mindir import KINDS
 
 _WIDTH = 100
 _COLUMN = 30
-_MODE_NAMES = {"graph": "Graph mode", "pynative": "PyNative mode"}
 
 
 def render(verification: Verification) -> str:
@@ -39,7 +39,7 @@ def _head(verification: Verification) -> Iterator[str]:
 
 def _mode(mode: ModeResult) -> Iterator[str]:
     native = " (the script's own)" if mode.native_mode == mode.mode else ""
-    yield f"{_MODE_NAMES.get(mode.mode, mode.mode)}{native}"
+    yield f"{MODE_NAMES.get(mode.mode, mode.mode)}{native}"
     for step in mode.steps:
         yield from _step(step)
     if mode.verdict.value == "unverified" or not mode.steps:
@@ -54,33 +54,18 @@ def _step(step: StepResult) -> Iterator[str]:
     place = f" at {step.location}" if step.location else ""
     yield from _wrapped(f"step {step.name}{place}", "  ")
     if step.before and step.after:
-        yield from _table(_graph_rows(step.before, step.after))
+        yield from _table(graph_rows(step.before, step.after))
         yield from _operators(step.before, step.after)
     elif step.mode == "graph":
         yield "    no graph to count"
     if step.pynative_before and step.pynative_after:
-        yield from _table(_pynative_rows(step.pynative_before, step.pynative_after))
+        yield from _table(pynative_rows(step.pynative_before, step.pynative_after))
         changes = _changes(step.pynative_before.by_operator, step.pynative_after.by_operator)
         if changes and step.pynative_before.operator_calls is not None:
             yield from _wrapped(f"operator calls: {changes}", "    ")
     yield from _numbers(step)
     for remark in step.remarks:
         yield from _wrapped(f"note: {remark}", "    ")
-
-
-def _graph_rows(before: Counts, after: Counts) -> Iterator[tuple[str, int, int]]:
-    for kind in KINDS:
-        yield f"{kind} nodes", getattr(before, kind), getattr(after, kind)
-    yield "sub-graphs", before.subgraphs, after.subgraphs
-    yield "bytes kept for the backward", before.saved_bytes, after.saved_bytes
-    yield "bytes at the peak (estimate)", before.peak_bytes, after.peak_bytes
-
-
-def _pynative_rows(before: PynativeCounts, after: PynativeCounts) -> Iterator[tuple[str, int, int]]:
-    yield "autograd nodes", before.autograd_nodes, after.autograd_nodes
-    yield "forward runs per step", before.forward_runs, after.forward_runs
-    if before.operator_calls is not None and after.operator_calls is not None:
-        yield "operator calls per step", before.operator_calls, after.operator_calls
 
 
 def _table(rows: Iterator[tuple[str, int, int]]) -> Iterator[str]:
@@ -106,38 +91,14 @@ def _changes(before: Mapping[str, int], after: Mapping[str, int]) -> str:
 
 
 def _numbers(step: StepResult) -> Iterator[str]:
-    compared: list[tuple[str, str]] = [("loss", _loss(step.loss))]
-    compared.append(("gradients", _compared(step.gradients)))
+    compared: list[tuple[str, str]] = [("loss", told_loss(step.loss))]
+    compared.append(("gradients", told_comparison(step.gradients)))
     if step.parameters is not None:
-        compared.append(("parameters after", _compared(step.parameters)))
+        compared.append(("parameters after", told_comparison(step.parameters)))
+    if step.time is not None:
+        compared.append(("step time", told_time(step.time)))
     for name, what in compared:
         yield from _wrapped(f"{name:{_COLUMN}}{what}", "    ")
-
-
-def _loss(loss: Loss | None) -> str:
-    if loss is None:
-        return "not seen"
-    if loss.comparison.bit_equal:
-        return f"bit-equal ({loss.before:.6g})"
-    return f"{_equality(loss.comparison)}: {loss.before:.8g} -> {loss.after:.8g}"
-
-
-def _compared(comparison: Comparison | None) -> str:
-    if comparison is None:
-        return "not seen on both sides"
-    if comparison.bit_equal:
-        return "bit-equal"
-    if not comparison.names_equal:
-        names = [*comparison.only_before, *comparison.only_after]
-        return f"DIFFERENT: {len(names)} on one side only, such as {names[0]}"
-    return (
-        f"{_equality(comparison)}: up to {comparison.max_abs_diff:.3g} "
-        f"({comparison.max_rel_diff:.2g} of the largest value), worst in {comparison.worst}"
-    )
-
-
-def _equality(comparison: Comparison) -> str:
-    return "equal within tolerance" if comparison.equal else "DIFFERENT"
 
 
 def _wrapped(text: str, indent: str = "") -> list[str]:
