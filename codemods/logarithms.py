@@ -269,7 +269,7 @@ class StableForm:
         if inside is not None and any(item is node for item in walk(self._home())):
             return self._substituted(node)
         self._check(node)
-        if not is_simple(node) and self._is_kept():
+        if not is_simple(node) and node not in set(walk(self.place)) and self._is_kept():
             holder = self._followed[-1][1].name
             name, edits = named_above(self.module, node, "logits" if self.is_only_one() else f"{holder}_logits")
             self.edits += edits

@@ -246,6 +246,21 @@ UNSAFE = {
             return ops.mean(w * bce)
         """,
     ),
+    "labels that are computed, a probability that is kept": (
+        """
+        def loss(x, y):
+            p = ops.sigmoid(x * 2)
+            hard = y.astype(ms.float32) * ops.log(p + 1e-7) + (1 - y.astype(ms.float32)) * ops.log(1 - p + 1e-7)
+            return -hard.mean(), p
+        """,
+        """
+        def loss(x, y):
+            logits = x * 2
+            p = ops.sigmoid(logits)
+            hard = -ops.binary_cross_entropy_with_logits(logits, y.astype(ms.float32), reduction="none")
+            return -hard.mean(), p
+        """,
+    ),
     "one half alone, and its sign": (
         """
         def focal(x, t, alpha, gamma):
@@ -623,6 +638,7 @@ NUMBERS = [
     "several variables that become probabilities of themselves",
     "an epsilon added in place, a clip, a picked element",
     "two halves of a binary cross entropy",
+    "labels that are computed, a probability that is kept",
     "one half alone, and its sign",
     "exponentials",
     "the logit by hand, and a quotient of two probabilities",
