@@ -16,6 +16,7 @@ from codemods.training_start import (
     precedes,
     qualified,
     require_network,
+    require_no_later_shards,
     require_no_order,
     shuffled_shards,
     ways_to,
@@ -127,6 +128,11 @@ class _Reseeding:
         self.run = run
         self.seed = seed
         self.by_rank = by_rank
+        if by_rank and seed.number > self._first_source():
+            raise Manual(
+                "the data set that is trained on is built before, and rightly so; what is shuffled and sharded after this "
+                "seed is another one: build it before, or with shuffle=False"
+            )
         self.path, self.level, self.number = self._start()
 
     @property
@@ -164,6 +170,7 @@ class _Reseeding:
         require_network(self.run, path)
         require_no_order(self.run, path)
         level = before_iterators(self.home, self.run, path, inner)
+        require_no_later_shards(self.run, level)
         return path, level, self._number(path, level)
 
     def _trained(self) -> list[Event]:
@@ -199,7 +206,7 @@ class _Reseeding:
                     yield event
 
     def _first_source(self) -> int:
-        return min(self.run.rehearsal.trained)
+        return min(self.run.rehearsal.trained, default=len(self.run.events))
 
     def _number(self, path: list[Level], level: Level) -> SeedNumber:
         """Return how the seed is written where it is set anew: that of MindSpore before those of numpy and random."""

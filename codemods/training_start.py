@@ -12,12 +12,14 @@ import libcst as cst
 
 from codemods.base import Manual
 from codemods.ranks import module_at
+from mslint.program import sharding
 from mslint.program.calls import CallSite, Function
 from mslint.program.datasets import dataset_class
 from mslint.program.dependence import values_of
 from mslint.program.distribution import Run
+from mslint.program.parallel_runs import starts
 from mslint.program.project import Program
-from mslint.program.randomness import Purpose, randomness_of
+from mslint.program.randomness import Purpose, Seed, Stream, randomness_of
 from mslint.program.rehearsal.follow import Event
 from mslint.program.rehearsal.values import Constant, Place, options
 from mslint.program.shards import argument, is_sharded
@@ -209,6 +211,26 @@ def _uses(functions: Iterable[Function], made: CallSite) -> Iterator[CallSite]:
         for function in functions:
             if function.path == made.path:
                 yield from (call for call in function.calls if call.callee == name)
+
+
+def require_no_later_shards(run: Run, level: Level) -> None:
+    """Refuse a place behind which the program may build another shuffled, sharded data set: MS303 would be right there."""
+    graph = run.rehearsal.program.call_graph(run.entry)
+    path = level.module.source.path.absolute()
+    call = CallSite(path, qualified(level.module, level.function), level.row - 1, "set_seed", (), (), ())
+    seed = Seed(call, "mindspore.dataset.config.set_seed", frozenset({Stream.DATA}))
+    for reached in (reached for reached in starts(graph).values() if seed.node in reached):
+        for source in sharding.shuffled_shards(graph):
+            if (
+                f"{source.path}:{source.function}" in reached
+                and sharding.is_shuffled(graph, source, reached)
+                and sharding.seeded_before(graph, seed, source, reached)
+            ):
+                raise Manual(
+                    f"`{source.callee}` in row {source.row} of {source.path.name} may shuffle and shard a data set after the "
+                    f"training in row {level.row} of {path.name} has started, and must be seeded alike on all ranks; build "
+                    "it before, or with shuffle=False"
+                )
 
 
 def outside_branches(level: Level) -> Iterator[Level]:

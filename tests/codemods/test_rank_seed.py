@@ -309,6 +309,11 @@ REFUSED = {
         "    model.eval(ds.MnistDataset('test', num_shards=2, shard_id=get_rank()))",
         "not before the training",
     ),
+    "a set that is evaluated on, built later by a function that may shuffle": (
+        "data = ds.MnistDataset('digits', num_shards=2, shard_id=get_rank())\n    model.train(1, data)\n"
+        "    settings = {'shuffle': False}\n    model.eval(checked(settings['shuffle']))",
+        "may shuffle and shard a data set after the training",
+    ),
     "two trainings": (
         "data = ds.MnistDataset('digits', num_shards=2, shard_id=get_rank())\n    model.train(1, data)\n"
         "    more = ds.MnistDataset('more', num_shards=2, shard_id=get_rank())\n    model.train(1, more)",
@@ -337,6 +342,9 @@ def test_what_cannot_be_seeded_anew_is_refused_with_what_to_do(case: str, tmp_pa
             def __init__(self):
                 super().__init__()
                 self.dense = nn.Dense(4, 1)
+
+        def checked(shuffled):
+            return ds.MnistDataset("test", shuffle=shuffled, num_shards=2, shard_id=get_rank())
 
         class Mine:
             def __iter__(self):
