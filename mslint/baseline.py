@@ -48,18 +48,22 @@ class Baselines:
 
     def fresh(self, findings: Sequence[Finding], texts: Mapping[str, str], exempt: Collection[str]) -> list[Finding]:
         """Return the findings that no baseline holds (any more); those of the codes in ``exempt`` none can."""
-        kept = []
-        for finding, identity in zip(findings, identities(findings, texts), strict=True):
-            path = located(Path(finding.filename))
-            file = None if finding.code in exempt else self._file_for(path)
-            left = Counter[Entry]() if file is None else self._of(file)
-            entry = Entry("" if file is None else _relative(path, file), identity)
-            if left[entry]:
-                left[entry] -= 1
-                self.silenced += 1
-            else:
-                kept.append(finding)
-        return kept
+        files = [None if one.code in exempt else self._file_for(Path(one.filename)) for one in findings]
+        held = [finding for finding, file in zip(findings, files, strict=True) if file is not None]
+        known = iter(identities(held, texts))  # costs a parse of each file: not without need
+        return [
+            finding
+            for finding, file in zip(findings, files, strict=True)
+            if file is None or not self._silences(file, Entry(_relative(Path(finding.filename), file), next(known)))
+        ]
+
+    def _silences(self, file: Path, entry: Entry) -> bool:
+        left = self._of(file)
+        if not left[entry]:
+            return False
+        left[entry] -= 1
+        self.silenced += 1
+        return True
 
     def gone(self, asked: Asked) -> int:
         """Return how many findings of the baselines were not met in the files ``asked``."""
@@ -130,7 +134,7 @@ def _line(entry: Entry, count: int) -> str:
 def counted(findings: Sequence[Finding], texts: Mapping[str, str], file: Path) -> Counter[Entry]:
     """Return ``findings`` as entries of the baseline ``file``."""
     known = zip(findings, identities(findings, texts), strict=True)
-    return Counter(Entry(_relative(located(Path(finding.filename)), file), identity) for finding, identity in known)
+    return Counter(Entry(_relative(Path(finding.filename), file), identity) for finding, identity in known)
 
 
 def written_anew(old: Counts, found: Counts, asked: Asked, file: Path) -> dict[Entry, int]:
@@ -156,5 +160,5 @@ def _judged(entries: Iterable[Entry], asked: Asked, file: Path) -> set[Entry]:
 
 def _relative(path: Path, file: Path) -> str:
     """Return ``path`` as the baseline ``file`` names it; a name that is no UTF-8 cannot be written as it is."""
-    relative = os.path.relpath(path, os.path.realpath(file.parent)).replace(os.sep, "/")
+    relative = os.path.relpath(located(path), os.path.realpath(file.parent)).replace(os.sep, "/")
     return relative.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

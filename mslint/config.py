@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from mslint.console import UsageError, nearest
-from mslint.source.files import SKIPPED, located, matched, patterns
+from mslint.source.files import SKIPPED, matched, patterns
 from mslint.source.text import shown
 from mslint.source.toml import read_toml
 
@@ -85,11 +85,17 @@ class Configurations:
     def __init__(self, given: Config | None = None) -> None:
         self._given = given
         self._known: dict[Path, Config] = {}
+        self._real: dict[Path, Path] = {}
 
-    def of(self, path: Path) -> Config:
-        """Return the configuration for the file at ``path``, or for what lies in the folder at ``path``."""
-        place = located(path)
-        return self.at(place if os.path.isdir(place) else place.parent)
+    def of(self, file: Path) -> Config:
+        """Return the configuration for ``file``."""
+        return self.within(file.parent)
+
+    def within(self, folder: Path) -> Config:
+        """Return the configuration for what lies in ``folder``."""
+        if folder not in self._real:
+            self._real[folder] = Path(os.path.realpath(folder))
+        return self.at(self._real[folder])
 
     def at(self, folder: Path) -> Config:
         """Return the configuration for what lies in ``folder``, which is absolute and free of symbolic links."""

@@ -33,8 +33,9 @@ def run(options: Namespace) -> int:
     if STDIN in work.paths:
         raise UsageError("a baseline is written for files, not for standard input")
     done = examine_all(work)
-    named = {work.baseline_for(path) for path in (*work.files, Path.cwd())} - {None}
-    usual = None if named else work.configurations.at(Path.cwd()).folder / USUAL_NAME
+    here = work.configurations.within(Path.cwd()).folder / USUAL_NAME
+    named = {work.baseline_for(path) for path in (*work.files, here)} - {None}
+    usual = None if named else here
     homeless = sum(work.baseline_for(Path(finding.filename)) is None for finding in done.findings)
     if named and homeless:
         warning(f"{number_of(homeless, 'finding')} left out: the configuration of their files names no baseline")

@@ -32,9 +32,10 @@ def run(options: Namespace) -> int:
     if not os.path.lexists(options.path):
         raise UsageError(f"{options.path}: no such file or folder; check the spelling of the path")
     configurations = Configurations(read_config(options.config) if options.config else None)
-    config = configurations.of(options.path)
+    is_folder = os.path.isdir(options.path)
+    config = configurations.within(options.path) if is_folder else configurations.of(options.path)
     work = Work((options.path,), configurations, Wishes())
-    rules = work.rules_by(config) if os.path.isdir(options.path) else work.rules_for(options.path)
+    rules = work.rules_by(config) if is_folder else work.rules_for(options.path)
     codes = [rule.code for rule in rules]
     settings = _settings(config)
     if options.output_format == "json":

@@ -11,7 +11,6 @@ from mslint.commands.work import Work
 from mslint.console import Progress, error
 from mslint.findings import Finding
 from mslint.rules.registry import Narrowed
-from mslint.source.files import located
 from mslint.source.text import Source
 
 
@@ -49,7 +48,7 @@ def _examine(source: Source, work: Work, done: Examination) -> None:
         error(failure)
     if checked.complete:
         codes = (rule.code for rule in rules if not isinstance(rule, Narrowed))
-        done.asked[located(source.path)] = frozenset(codes)
+        done.asked[source.path] = frozenset(codes)
     else:
         done.complete = False
     done.findings += checked.findings

@@ -228,12 +228,12 @@ def prepare(options: Namespace) -> Work:
     )
     _check(wishes)
     configurations = Configurations(read_config(options.config) if options.config else None)
-    paths = options.paths or _usual_paths(configurations.at(Path.cwd()))
+    paths = options.paths or _usual_paths(configurations.within(Path.cwd()))
     if STDIN in paths and len(paths) > 1:
         raise UsageError("- (standard input) stands alone")
     work = Work(tuple(paths), configurations, wishes, options.stdin_filename, options.force_exclude)
     for path in paths:  # a mistake is told even if there is no file that it matters for
-        work.rules_by(configurations.of(path))
+        work.rules_by(configurations.within(path) if os.path.isdir(path) else configurations.of(path))
     return work
 
 

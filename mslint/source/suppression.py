@@ -189,6 +189,8 @@ class Suppressions:
 
 def _mentions(text: str, known: Collection[str]) -> bool:
     """Tell whether ``text`` may hold a directive of ours, or one of the ``known`` codes after a ``noqa``."""
+    if not may_suppress(text):
+        return False
     if re.search(r"#\s*mslint\s*:", text):
         return True
     for listed in re.findall(r"noqa\s*:([^\r\n]*)", text, re.IGNORECASE):
