@@ -41,6 +41,7 @@ BUILT_IN = (
     BuiltIn("shard-dataset", "codemods.shard_dataset:ShardDataset", ("MS301",)),
     BuiltIn("stable-loss", "codemods.stable_loss:StableLoss", ("MS201", "MS202")),
     BuiltIn("stop-gradient", "codemods.stop_gradient:StopGradient", ("MS102",)),
+    BuiltIn("vectorize-rows", "codemods.vectorize_rows:VectorizeRows", ("MS203",)),
 )
 
 

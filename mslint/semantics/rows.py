@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -49,6 +49,12 @@ class RowLoop:
     """Reads of one row; empty where the loop runs over the tensor itself."""
     tensors: tuple[str, ...]
     gathered: tuple[Gathered, ...]
+    counters: tuple[str, ...]
+    """Variables that count the rows."""
+    local: frozenset[str]
+    """Variables that each round sets before it reads them."""
+    computed: frozenset[str]
+    """Variables that hold a row or what is computed from one."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +154,16 @@ class _Reader:
         names = [code(row.value) for row in rows]
         if self.elements:
             names += [code(value) for _, value in loop_variables(header) if value is not None]
-        return RowLoop(self.node, header.iter, tuple(rows), tuple(dict.fromkeys(names)), gathered)
+        return RowLoop(
+            self.node,
+            header.iter,
+            tuple(rows),
+            tuple(dict.fromkeys(names)),
+            gathered,
+            tuple(self.counters),
+            frozenset(body.local),
+            frozenset(body.computed_from(rows, self.elements)),
+        )
 
     def _read_header(self, header: cst.For | cst.CompFor) -> bool:
         """Note the loop's variables; tell whether what it runs over can be the rows of a tensor."""
@@ -200,12 +215,12 @@ class _Reader:
                 return False
             if isinstance(call.func, cst.Attribute) and call.func.attr.value in _ON_HOST:
                 return False
-            run = _operators_run(self.values, call) | self._made_by(call)
+            run = operators_run(self.values, call) | self._made_by(call)
             if any(_is_per_row(name) or name.rpartition(".")[2] in _GRADIENTS for name in run):
                 return False
             # numpy on plain numbers (a scale, a length) does no harm.
             if (self.values.operator(call) or "").partition(".")[0] in _ON_HOST_PACKAGES and any(
-                name in body.local or name in self.counters + self.elements for name in _read_names(call)
+                name in body.local or name in self.counters + self.elements for name in read_names(call)
             ):
                 return False
         return True
@@ -264,13 +279,13 @@ class _Reader:
     def _results(self, body: _Body, rows: list[cst.Subscript]) -> Iterator[Gathered]:
         """Yield what collects results that come from the rows and makes one tensor of them."""
         if not isinstance(self.node, cst.For):
-            glue = _glue_around(self.values, self.node)
+            glue = glue_around(self.values, self.node)
             if glue is not None:
                 yield Gathered("", How.LISTED, glue, self.node.elt, glue)
             return
         tainted = body.computed_from(rows, self.elements)
         for gathered in body.gathered:
-            if not _touches(gathered.value, rows, tainted) and not _touches(gathered.node, rows, tainted):
+            if not touches(gathered.value, rows, tainted) and not touches(gathered.node, rows, tainted):
                 continue
             if gathered.how is How.STORED and not _mentions(gathered.node, self.counters):
                 continue
@@ -317,12 +332,12 @@ class _Body:
         while len(tainted) != before:
             before = len(tainted)
             for node in find(self.block, cst.Assign):
-                if _touches(node.value, rows, tainted):
+                if touches(node.value, rows, tainted):
                     tainted |= {name for target in node.targets for name in _target_names(target.target)}
             for loop in find(self.block, cst.For):
-                if _touches(loop.iter, rows, tainted):
+                if touches(loop.iter, rows, tainted):
                     tainted |= set(_target_names(loop.target))
-            tainted |= {item.name for item in self._collected if _touches(item.value, rows, tainted)}
+            tainted |= {item.name for item in self._collected if touches(item.value, rows, tainted)}
         return tainted
 
     def _run(self, node: cst.CSTNode, known: set[str]) -> set[str]:
@@ -360,7 +375,7 @@ class _Body:
         return known
 
     def _read(self, node: cst.CSTNode, known: set[str]) -> None:
-        for name in _read_names(node):
+        for name in read_names(node):
             if name not in known:
                 self._early[name] = self._early.get(name, 0) + 1
 
@@ -395,7 +410,7 @@ class _Body:
             or not any(item is self.block for item in self.values.module.ancestors(branch))
         ):
             return False
-        mentioned = sum(name == read for read in _read_names(branch.test))
+        mentioned = sum(name == read for read in read_names(branch.test))
         collects = any(
             isinstance(item, cst.Assign)
             and list(_target_names(item.targets[0].target)) == [name]
@@ -447,7 +462,7 @@ class _Body:
 
     def _collecting(self, value: cst.BaseExpression, name: str) -> tuple[How, cst.CSTNode] | None:
         """Return how ``name = value`` adds something to ``name``, and what, if that is all it does with it."""
-        if sum(read == name for read in _read_names(value)) != 1:
+        if sum(read == name for read in read_names(value)) != 1:
             return None
         if isinstance(value, cst.BinaryOperation) and isinstance(value.operator, (cst.Add, cst.Subtract, cst.Multiply)):
             for one, other in ((value.left, value.right), (value.right, value.left)):
@@ -531,20 +546,20 @@ def _glue_after(values: Values, name: str, loop: cst.For) -> cst.Call | None:
         parent = values.module.parents.get(use)
         if isinstance(parent, cst.Attribute) and dotted(parent) == name:
             whole = parent
-        glue = _glue_around(values, whole)
+        glue = glue_around(values, whole)
         if glue is not None:
             return glue
     return None
 
 
-def _glue_around(values: Values, node: cst.CSTNode) -> cst.Call | None:
+def glue_around(values: Values, node: cst.CSTNode) -> cst.Call | None:
     """Return the call that stacks, concatenates or sums the list ``node``."""
     argument = values.module.parents.get(node)
     call = values.module.parents.get(argument) if isinstance(argument, cst.Arg) else None
     if not isinstance(call, cst.Call) or call.args[0] is not argument:
         return None
     if _name_of(call) in ("tuple", "list"):
-        return _glue_around(values, call)
+        return glue_around(values, call)
     if _name_of(call) == "sum":
         return call
     last = (values.operator(call) or "").rpartition(".")[2]
@@ -555,7 +570,7 @@ def _name_of(call: cst.Call) -> str:
     return call.func.value if isinstance(call.func, cst.Name) else ""
 
 
-def _operators_run(values: Values, call: cst.Call) -> set[str]:
+def operators_run(values: Values, call: cst.Call) -> set[str]:
     """Return the names of what ``call`` runs, through the project's functions and Cells."""
     module = values.module
     name = values.operator(call)
@@ -588,7 +603,7 @@ def _is_per_row(name: str) -> bool:
     return last in _PER_ROW or on_host or name.endswith(" =")
 
 
-def _read_names(node: cst.CSTNode) -> Iterator[str]:
+def read_names(node: cst.CSTNode) -> Iterator[str]:
     """Yield the variables, and attributes of variables, that ``node`` reads."""
     stack = [node]
     while stack:
@@ -619,7 +634,7 @@ def _target_names(target: cst.BaseExpression) -> Iterator[str]:
         yield from _target_names(target.value)
 
 
-def _touches(node: cst.CSTNode, rows: list[cst.Subscript], names: set[str]) -> bool:
+def touches(node: cst.CSTNode, rows: Sequence[cst.Subscript], names: Set[str]) -> bool:
     """Tell whether ``node`` computes with one of ``rows`` or of ``names``; what only asks for their shape does not count."""
     stack = [node]
     while stack:
@@ -642,4 +657,4 @@ def _touches(node: cst.CSTNode, rows: list[cst.Subscript], names: set[str]) -> b
 
 
 def _mentions(node: cst.CSTNode, names: list[str]) -> bool:
-    return any(name in names for name in _read_names(node))
+    return any(name in names for name in read_names(node))

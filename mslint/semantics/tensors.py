@@ -53,7 +53,13 @@ _NUMBER_OPERATORS = frozenset(
     """.split()  # noqa: SIM905
 )
 _SHAPES = ("mindspore.ops.Shape", "mindspore.ops.shape", "mindspore.ops.TensorShape", "mindspore.ops.DynamicShape")
-_IDENTITIES = frozenset(["stop_gradient", "depend", "Depend", "StopGradient"])
+# What gives back a list for a list, a tensor for a tensor.
+_IDENTITIES = frozenset(
+    """
+    stop_gradient depend Depend StopGradient identity Identity clip_by_global_norm clip_by_norm clip_by_value
+    DistributedGradReducer PipelineGradReducer
+    """.split()  # noqa: SIM905
+)
 # Operators that take several tensors at once: what they are given is a list as often as a tensor.
 GLUING_OPERATORS = frozenset(
     """
@@ -70,7 +76,7 @@ TENSOR_METHODS = frozenset(
     new_zeros new_ones logical_not ndimension gather_elements gather_nd select where contiguous masked_select
     """.split()  # noqa: SIM905
 )
-_TENSOR_FACTS = frozenset(["shape", "ndim", "dtype", "strides", "itemsize", "nbytes", "T", "mT"])
+TENSOR_FACTS = frozenset(["shape", "ndim", "dtype", "strides", "itemsize", "nbytes", "T", "mT"])
 _NUMBERS = ("len", "int", "float", "sum", "max", "min", "round", "abs")
 _MAXIMUM_DEPTH = 12
 
@@ -227,7 +233,7 @@ class Values:
         parent = self.module.parents.get(use)
         if isinstance(parent, cst.Attribute) and parent.value is use:
             name = parent.attr.value
-            if name in _TENSOR_FACTS:
+            if name in TENSOR_FACTS:
                 return True
             call = self.module.parents.get(parent)
             return name in TENSOR_METHODS and isinstance(call, cst.Call) and call.func is parent

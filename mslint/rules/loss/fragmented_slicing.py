@@ -47,7 +47,11 @@ class FragmentedSlicing(Rule):
         in graph mode; 119 -> 24 autograd nodes and 171 -> 39 operator calls a step in PyNative mode; loss, gradients
         and parameters after the step bit-equal in both. For 64 rows, compiling the graph took 10.5 s against 0.27 s, a
         step 23 ms against 6.8 ms, in PyNative mode 2,370 ms against 19 ms. ``mindspore.vmap`` over the body of a
-        contrastive loss for 8 rows brought the backward graph from 314 to 234 nodes, batched operators to 169. Merging
+        contrastive loss for 8 rows brought the backward graph from 314 to 234 nodes, batched operators to 169. By ``mslint
+        verify --mode both --codemod vectorize-rows fixtures/vectorize-rows/contrastive.py`` (12 rows): forward nodes 134 ->
+        61, backward nodes 244 -> 94; 176 -> 20 autograd nodes and 436 -> 41 operator calls in PyNative mode, gradients
+        equal to 1.1e-7. By the same command on ``attention_pool.py`` (two loops over 9 rows through layers): backward nodes
+        245 -> 78, gradients equal to 1.4e-7. Merging
         slices (b) alone brought 21 backward nodes to 9 and showed no gain in time on CPU: those findings are ``info``.
         ``split`` in place of slices is slower in PyNative mode.
 
@@ -74,7 +78,8 @@ class FragmentedSlicing(Rule):
 
     Fix safety
         Codemod ``merge-slices`` joins slices that are put side by side again, and concatenates once after the loop: the same
-        bits. Codemod ``vectorize-rows`` computes all rows at once. Sums over all rows at once may add in another order;
+        bits. Codemod ``vectorize-rows`` makes the body a function and runs it for all rows by ``mindspore.vmap``; ``mslint
+        codemod vectorize-rows`` says when that is safe. Sums over all rows at once may add in another order;
         BatchNorm in the body of a loop sees one row at a time and the whole batch afterwards; Dropout draws one mask instead
         of one for each row.
 

@@ -6,12 +6,13 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, wraps
 from types import ModuleType
 from typing import Any
 
 import mindspore as ms
 from mindspore import context, nn, ops
+from mindspore.ops.composite.base import _Vmap
 
 from mslint.verify.child import overflow
 from mslint.verify.child.report import Report
@@ -55,6 +56,32 @@ def install(mode: str, report: Report) -> None:
     _collectives(report)
     _datasets(report)
     _training(report)
+    if mode == "pynative":
+        _vectorised()
+
+
+def _vectorised() -> None:
+    """Keep the functions that ``vmap`` makes compiled, as PyNative mode has them.
+
+    ``MS_JIT=0``, by which everything else runs operator by operator, makes them call themselves without end.
+    """
+    vectorise = _Vmap.__call__
+
+    def stand_in_vmap(self: Any, fn: Any, in_axes: Any = 0, out_axes: Any = 0) -> Any:
+        vectorised = vectorise(self, fn, in_axes, out_axes)
+
+        @wraps(vectorised)
+        def run(*arguments: Any, **options: Any) -> Any:
+            set_before = os.environ.pop("MS_JIT", None)
+            try:
+                return vectorised(*arguments, **options)
+            finally:
+                if set_before is not None:
+                    os.environ["MS_JIT"] = set_before
+
+        return run
+
+    _Vmap.__call__ = stand_in_vmap
 
 
 def _contexts(mode: str, report: Report) -> None:

@@ -1,0 +1,599 @@
+"""What vectorize-rows makes of loops over rows, written as an expert would by hand, and what it leaves to a person."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from codemods.registry import named
+from mslint.commands.rewriting import Rewritten, rewrite_source
+from mslint.findings import Applicability
+from mslint.program.project import Program
+from mslint.source.text import read
+
+TRAINED = "\n\nstep = nn.TrainOneStepCell(Loss(), None)\n"
+
+
+def rewrite(folder: Path, text: str | bytes, unsafe: bool = True) -> Rewritten:
+    """Rewrite ``text``, the only file of a project."""
+    (folder / "pyproject.toml").touch()
+    path = folder / "loss.py"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return rewrite_source(read(path), Program([path]), named(["vectorize-rows"]), unsafe)
+
+
+def laid_out(text: str) -> str:
+    return dedent(text).lstrip("\n") + TRAINED
+
+
+def cell(body: str, parameters: str = "x") -> str:
+    """Return a file with a loss whose ``construct`` is ``body``."""
+    lines = "".join(f"        {line}\n" if line else "\n" for line in dedent(body).strip("\n").split("\n"))
+    return (
+        "from mindspore import nn, ops\n\n\nclass Loss(nn.Cell):\n"
+        "    def __init__(self):\n        super().__init__()\n"
+        "        self.exp = ops.Exp()\n        self.drop = nn.Dropout(p=0.1)\n\n"
+        f"    def construct(self, {parameters}):\n        x = ops.tanh(x)\n{lines}{TRAINED}"
+    )
+
+
+SAFE = {
+    "comments and blank lines go where their statements go": (
+        """
+        import mindspore as ms
+        from mindspore import nn, ops
+
+
+        # The loss.
+        class Loss(nn.Cell):
+            def construct(self, x):
+                z = ops.tanh(x)
+                # all rows
+                losses = []  # one each
+                for i in range(z.shape[0]):  # by rows
+                    # the square
+                    square = ops.square(z[i])  # of all
+
+                    # and then
+                    losses.append(square.mean())  # reduced
+                    # done
+                # now together
+                return ops.stack(losses).mean()
+        """,
+        """
+        import mindspore as ms
+        from mindspore import nn, ops
+
+
+        def row_loss(z):
+            # the square
+            square = ops.square(z)  # of all
+
+            # and then
+            return square.mean()  # reduced
+            # done
+
+
+        row_losses = ms.vmap(row_loss)
+
+
+        # The loss.
+        class Loss(nn.Cell):
+            def construct(self, x):
+                z = ops.tanh(x)
+                # all rows
+                # one each
+                # by rows
+                # now together
+                return row_losses(z).mean()
+        """,
+    ),
+    "a row and the whole; a variable that names the row becomes the parameter": (
+        """
+        from mindspore import nn, ops
+
+
+        class Loss(nn.Cell):
+            def __init__(self):
+                super().__init__()
+                self.temperature = 0.1
+
+            def construct(self, x):
+                z = ops.tanh(x)
+                total = 0.0
+                for i in range(len(z)):
+                    total += ops.exp((z * z[i]).sum(-1) / self.temperature).mean()
+                for i in range(len(z)):
+                    one = z[i]
+                    total -= one.sum() * one.mean()
+                return total / len(z)
+        """,
+        """
+        from mindspore import nn, ops
+
+
+        def row_total(z_row, z, temperature):
+            return ops.exp((z * z_row).sum(-1) / temperature).mean()
+
+
+        row_totals = ops.vmap(row_total, in_axes=(0, None, None))
+
+
+        def row_total_2(one):
+            return one.sum() * one.mean()
+
+
+        row_totals_2 = ops.vmap(row_total_2)
+
+
+        class Loss(nn.Cell):
+            def __init__(self):
+                super().__init__()
+                self.temperature = 0.1
+
+            def construct(self, x):
+                z = ops.tanh(x)
+                total = row_totals(z, z, self.temperature).sum(0)
+                total -= row_totals_2(z).sum(0)
+                return total / len(z)
+        """,
+    ),
+    "comprehensions; the tensor itself looped over; a function": (
+        """
+        from mindspore import nn, ops, vmap
+
+
+        def norms(x):
+            \"\"\"Return the norms.\"\"\"
+            x = ops.relu(x)
+            return ops.stack([ops.square(x[i]).sum() for i in range(x.shape[0])], axis=0)
+
+
+        def means(x):
+            x = ops.exp(x)
+            return sum(r.mean() for r in x)
+
+
+        class Loss(nn.Cell):
+            def construct(self, x):
+                total = 0
+                for row in ops.sigmoid(x):
+                    total = row.mean() + total
+                return total + means(x) + norms(x).sum()
+        """,
+        """
+        from mindspore import nn, ops, vmap
+
+
+        def row_value(x):
+            return ops.square(x).sum()
+
+
+        row_values = vmap(row_value)
+
+
+        def norms(x):
+            \"\"\"Return the norms.\"\"\"
+            x = ops.relu(x)
+            return row_values(x)
+
+
+        def row_value_2(r):
+            return r.mean()
+
+
+        row_values_2 = vmap(row_value_2)
+
+
+        def means(x):
+            x = ops.exp(x)
+            return row_values_2(x).sum(0)
+
+
+        def row_total(row):
+            return row.mean()
+
+
+        row_totals = vmap(row_total)
+
+
+        class Loss(nn.Cell):
+            def construct(self, x):
+                total = row_totals(ops.sigmoid(x)).sum(0)
+                return total + means(x) + norms(x).sum()
+        """,
+    ),
+    "operators kept in the Cell: the function is vectorised once, in __init__": (
+        """
+        import mindspore.nn as nn
+        import mindspore.ops.operations as P
+        from mindspore import Tensor
+
+
+        class Loss(nn.Cell):
+            def __init__(self, scale=1.0):
+                super(Loss, self).__init__()
+                self.scale = scale
+                self.log = P.Log()
+                self.concat = P.Concat(axis=-1)
+                if scale > 1:
+                    self.scale = 1.0
+
+            def construct(self, x):
+                x = self.log(x)
+                parts = ()
+                for i in range(x.shape[0]):
+                    parts += (self.log(x[i, ..., 1:]) * self.scale,)
+                out = self.concat(parts)
+                return out.sum()
+        """,
+        """
+        import mindspore.nn as nn
+        import mindspore.ops.operations as P
+        from mindspore import Tensor, vmap
+
+
+        class Loss(nn.Cell):
+            def __init__(self, scale=1.0):
+                super(Loss, self).__init__()
+                self.scale = scale
+                self.log = P.Log()
+                self.concat = P.Concat(axis=-1)
+                if scale > 1:
+                    self.scale = 1.0
+                self.row_parts = vmap(self.row_part, in_axes=(0, None), out_axes=-2)
+
+            def row_part(self, x, scale):
+                return self.log(x[..., 1:]) * scale
+
+            def construct(self, x):
+                x = self.log(x)
+                out = self.row_parts(x, self.scale).flatten(start_dim=-2, end_dim=-1)
+                return out.sum()
+        """,
+    ),
+    "an inner loop stays a loop; rows of width one keep their axis": (
+        """
+        from mindspore import nn, ops
+
+
+        class Loss(nn.Cell):
+            def construct(self, x):
+                x = ops.tanh(x)
+                rows, columns, _ = x.shape
+                table = []
+                for i in range(rows):
+                    line = []
+                    for j in range(columns):
+                        line.append((x[i, j] * x[i : i + 1, 0]).sum())
+                    table.append(ops.stack(line))
+                table = ops.stack(table, 1)
+                return table.mean()
+        """,
+        """
+        from mindspore import nn, ops
+
+
+        def row_table(x, columns):
+            line = []
+            for j in range(columns):
+                line.append((x[j] * x[None, 0]).sum())
+            return ops.stack(line)
+
+
+        row_tables = ops.vmap(row_table, in_axes=(0, None), out_axes=1)
+
+
+        class Loss(nn.Cell):
+            def construct(self, x):
+                x = ops.tanh(x)
+                rows, columns, _ = x.shape
+                table = row_tables(x, columns)
+                return table.mean()
+        """,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SAFE)
+def test_loops_over_all_rows_become_a_vectorised_function(name: str, tmp_path: Path) -> None:
+    before, after = SAFE[name]
+    done = rewrite(tmp_path, laid_out(before), unsafe=False)
+    assert done.failures == ()
+    assert done.text == laid_out(after)
+    assert rewrite(tmp_path, done.text, unsafe=False).text == done.text
+
+
+UNSAFE = {
+    "a second tensor": (
+        """
+        losses = []
+        for i in range(x.shape[0]):
+            losses.append(ops.abs(x[i] - y[i, :]).sum())
+        return ops.stack(losses).mean()
+        """,
+        "row_losses(x, y).mean()",
+        "that `y` has as many rows as `x`",
+    ),
+    "a number": (
+        """
+        loss = ops.zeros(())
+        for t in range(16):
+            loss = loss - x[:, t, 1:].sum()
+        return loss
+        """,
+        "loss - row_losses(x).sum(0)",
+        "that `16` is the number of rows of `x`",
+    ),
+    "the last axis": (
+        """
+        loss = 0.0
+        for t in range(y.shape[-1]):
+            loss += (x[..., t] * y[..., t]).sum() - y[..., t].mean()
+        return loss
+        """,
+        "row_losses(x, y).sum(0)",
+        "that `x` has as many rows as `y`",
+    ),
+    "pairs of rows": (
+        """
+        loss = 0.0
+        for a, b in zip(x, ops.exp(y)):
+            loss += ops.square(a - b).sum()
+        return loss
+        """,
+        "row_losses(x, ops.exp(y)).sum(0)",
+        "that `ops.exp(y)` has as many rows as `x`",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNSAFE)
+def test_what_is_assumed_is_named(name: str, tmp_path: Path) -> None:
+    body, rewritten, assumed = UNSAFE[name]
+    text = cell(body, "x, y")
+    left = rewrite(tmp_path, text, unsafe=False)
+    assert left.text == text
+    fix = left.left[0].fix
+    assert fix is not None
+    assert fix.applicability is Applicability.UNSAFE
+    assert assumed in fix.message
+    assert rewritten in rewrite(tmp_path, text).text
+
+
+def test_rows_that_an_elementwise_operator_keeps_are_as_many(tmp_path: Path) -> None:
+    text = cell(
+        """
+        p = ops.softmax(x, axis=-1)
+        q = ops.log(ops.exp(p))
+        loss = 0.0
+        for i in range(p.shape[0]):
+            loss += (p[i] * q[i]).sum()
+        return loss
+        """
+    )
+    assert "row_losses(p, q).sum(0)" in rewrite(tmp_path, text, unsafe=False).text
+
+
+def test_a_tensor_that_is_bound_anew_may_have_other_rows(tmp_path: Path) -> None:
+    text = cell(
+        """
+        n = x.shape[0]
+        x = ops.concat((x, x))
+        loss = 0.0
+        for i in range(n):
+            loss += x[i].sum()
+        return loss
+        """
+    )
+    left = rewrite(tmp_path, text, unsafe=False).left
+    assert [finding.fix and finding.fix.applicability for finding in left] == [Applicability.UNSAFE]
+
+
+def test_two_results_are_two_outputs(tmp_path: Path) -> None:
+    text = cell(
+        """
+        total, count = 0, 1
+        means = []
+        for i in range(x.shape[0]):
+            scaled = (
+                x[i]  # the row
+                * 2.0
+            )
+            means.append(scaled.mean(0))
+            total = total + scaled.sum()
+        return total + ops.stack(means, axis=1).mean() * count
+        """
+    )
+    done = rewrite(tmp_path, text, unsafe=False).text
+    assert (
+        "def row_mean(x):\n    scaled = (\n        x  # the row\n        * 2.0\n    )\n"
+        "    return scaled.mean(0), scaled.sum()\n\n\nrow_means = ops.vmap(row_mean, out_axes=(1, 0))\n"
+    ) in done
+    assert (
+        "        total, count = 0, 1\n        means, totals = row_means(x)\n"
+        "        total = total + totals.sum(0)\n        return total + means.mean() * count\n"
+    ) in done
+
+
+MANUAL = {
+    "decides by the values of a row": """
+        loss = 0.0
+        for i in range(x.shape[0]):
+            if x[i].sum() > 0:
+                loss += x[i].mean()
+        return loss
+    """,
+    "picks by values of the row": """
+        loss = 0.0
+        for i in range(x.shape[0]):
+            row = x[i]
+            loss += row[row > 0].sum()
+        return loss
+    """,
+    "draws random numbers": """
+        loss = 0.0
+        for i in range(x.shape[0]):
+            loss += self.drop(x[i]).sum()
+        return loss
+    """,
+    "row's number `i`": """
+        loss = 0.0
+        for i in range(x.shape[0]):
+            loss += x[i].sum() * i
+        return loss
+    """,
+    "use `.diagonal()`": """
+        loss = 0.0
+        for i in range(x.shape[0]):
+            loss += x[i, i]
+        return loss
+    """,
+    "stored row by row": """
+        out = ops.zeros_like(x)
+        for i in range(x.shape[0]):
+            out[i] = ops.exp(x[i])
+        return out.sum()
+    """,
+    "selects into what earlier rounds left": """
+        best = ops.zeros_like(x[0])
+        for i in range(x.shape[0]):
+            best = ops.maximum(best, x[i])
+        return best.sum()
+    """,
+    "grow by a concatenation": """
+        out = ops.zeros((1, 4))
+        for i in range(x.shape[0]):
+            out = ops.concat((out, ops.exp(x[i : i + 1])))
+        return out.sum()
+    """,
+    "the body prints": """
+        loss = 0.0
+        for i in range(x.shape[0]):
+            print(i)
+            loss += x[i].sum()
+        return loss
+    """,
+    "is read after the loop": """
+        loss = 0.0
+        for i in range(x.shape[0]):
+            square = ops.square(x[i])
+            loss += square.sum()
+        return loss + square.mean()
+    """,
+    "also used in row": """
+        losses = []
+        for i in range(x.shape[0]):
+            losses.append(x[i].mean())
+        return ops.stack(losses).sum() + losses[0]
+    """,
+    "does not start empty": """
+        losses = [x.mean()]
+        for i in range(x.shape[0]):
+            losses.append(x[i].mean())
+        return ops.stack(losses).sum()
+    """,
+    "outlives the round": """
+        loss, count = 0.0, 0
+        for i in range(x.shape[0]):
+            count += 1
+            loss += x[i].mean()
+        return loss / count
+    """,
+    "does not count all rows from the first": """
+        loss = 0.0
+        for i in range(1, x.shape[0]):
+            loss += x[i].mean()
+        return loss
+    """,
+    "is a product over the rows": """
+        loss = 1.0
+        for i in range(x.shape[0]):
+            loss *= x[i].mean()
+        return loss
+    """,
+    "under a condition": """
+        loss = 0.0
+        for i in range(x.shape[0]):
+            if self.training:
+                loss += x[i].mean()
+        return loss
+    """,
+}
+
+
+@pytest.mark.parametrize("reason", MANUAL)
+def test_what_is_left_to_a_person_says_why(reason: str, tmp_path: Path) -> None:
+    text = cell(MANUAL[reason])
+    done = rewrite(tmp_path, text)
+    assert done.text == text
+    assert done.failures == ()
+    fixes = [finding.fix for finding in done.left]
+    assert [fix and fix.applicability for fix in fixes] == [Applicability.MANUAL]
+    assert reason in str(fixes[0] and fixes[0].message)
+
+
+def test_line_ends_tabs_and_encodings_survive(tmp_path: Path) -> None:
+    text = cell(
+        """
+        losses = []  # größer
+        for i in range(x.shape[0]):
+            y = ops.exp(x[i])
+            losses.append(y.mean())
+        return ops.stack(losses).sum()
+        """
+    )
+    spaced = text.replace("    ", "\t").replace("\n", "\r\n")
+    data = ("# -*- coding: latin-1 -*-\r\n" + spaced).encode("latin-1")
+    done = rewrite(tmp_path, data)
+    assert done.failures == ()
+    assert "\n" not in done.text.replace("\r\n", "")
+    assert "    " not in done.text
+    assert (
+        "def row_loss(x):\r\n\ty = ops.exp(x)\r\n\treturn y.mean()\r\n\r\n\r\nrow_losses = ops.vmap(row_loss)\r\n"
+        in done.text
+    )
+    assert "\t\t# größer\r\n\t\treturn row_losses(x).sum()\r\n" in done.text
+
+
+def test_a_list_of_gradients_is_no_tensor(tmp_path: Path) -> None:
+    text = cell(
+        """
+        grads = ops.GradOperation(get_by_list=True)(self.exp, self.weights)(x)
+        grads = self.reducer(grads)
+        total = 0.0
+        for grad in grads:
+            total += ops.norm(grad)
+        return total
+        """
+    ).replace(
+        "self.exp = ops.Exp()", "self.exp = ops.Exp()\n        self.reducer = nn.DistributedGradReducer(self.weights)"
+    )
+    assert rewrite(tmp_path, text).text == text
+    plain = text.replace("nn.DistributedGradReducer(self.weights)", "ops.functional.identity")
+    assert rewrite(tmp_path, plain).text == plain
+
+
+def test_no_two_blank_lines_are_left(tmp_path: Path) -> None:
+    text = cell(
+        "y = ops.exp(x)\n\nlosses = []\nfor i in range(len(y)):\n"
+        "    losses.append(y[i].mean())\n\nreturn ops.stack(losses).mean()"
+    )
+    assert "        y = ops.exp(x)\n\n        return row_losses(y).mean()\n" in rewrite(tmp_path, text).text
+
+
+def test_new_names_do_not_collide(tmp_path: Path) -> None:
+    text = cell(
+        """
+        row_loss = 1.0
+        loss = 0.0
+        for i in range(x.shape[0]):
+            loss += x[i].mean()
+        return loss * row_loss
+        """
+    )
+    done = rewrite(tmp_path, text).text
+    assert "def row_loss_2(x):" in done
+    assert "loss = row_losses(x).sum(0)" in done

@@ -1,0 +1,58 @@
+"""What mslint says of the fixtures of vectorize-rows, and that its rewrites compute the same with smaller graphs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from test_fixtures_train import FIXTURES, ROOT, require_mindspore
+
+FOLDER = FIXTURES / "vectorize-rows"
+FIXES = {
+    "attention_pool.py": ["safe", "safe"],
+    "contrastive.py": ["safe"],
+    "energy.py": ["safe", "safe"],
+    "left_to_you.py": ["manual"] * 5,
+    "recurrence.py": [],
+    "time_steps.py": ["unsafe"],
+}
+# Forward and backward nodes of the graph, autograd nodes and operator calls in PyNative mode: before and after.
+COUNTS = {
+    "attention_pool.py": ((134, 55), (245, 78), (227, 49), (488, 96)),
+    "contrastive.py": ((134, 61), (244, 94), (176, 20), (436, 41)),
+    "energy.py": ((170, 67), (223, 99), (206, 18), (433, 27)),
+    "time_steps.py": ((91, 19), (64, 14), (130, 25), (179, 32)),
+}
+
+
+def mslint(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "mslint", *map(str, arguments)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
+
+
+def test_every_fixture_is_expected_to_be_something() -> None:
+    assert {*FIXES, "timing.py"} == {path.name for path in FOLDER.glob("*.py")}
+
+
+@pytest.mark.parametrize("name", FIXES)
+def test_check_says_what_the_readme_of_the_fixtures_promises(name: str) -> None:
+    found = json.loads(mslint("check", "--select", "MS203", "--output-format", "json", FOLDER / name).stdout)
+    assert [item["fix"]["applicability"] for item in found] == FIXES[name]
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_verify_confirms_the_same_numbers_with_smaller_graphs(name: str) -> None:
+    require_mindspore()
+    unsafe = ["--unsafe-fixes"] if "unsafe" in FIXES[name] else []
+    arguments = ["verify", "--mode", "both", "--codemod", "vectorize-rows", *unsafe, "--output-format", "json"]
+    done = mslint(*arguments, FOLDER / name)
+    result = json.loads(done.stdout)
+    assert (result["verdict"], done.returncode) == ("equivalent", 0), result["reason"]
+    modes = {step["mode"]: step for step in result["steps"]}
+    graph, pynative = modes["graph"], modes["pynative"]["pynative"]
+    found = [(graph["before"][kind], graph["after"][kind]) for kind in ("forward", "backward")]
+    found += [(pynative["before"][kind], pynative["after"][kind]) for kind in ("autograd_nodes", "operator_calls")]
+    assert tuple(found) == COUNTS[name]
