@@ -14,7 +14,8 @@ from codemods.logarithms import StableForm
 from codemods.statements import remove
 from mslint.findings import Applicability, Edit, Finding, Fix
 from mslint.semantics.epsilon import Added, added_epsilon
-from mslint.semantics.formula import Expression, operator_of, read
+from mslint.semantics.flow import held
+from mslint.semantics.formula import Expression, Formula, operator_of, read
 from mslint.semantics.gradients import statement_of
 from mslint.semantics.module import Module, find
 from mslint.semantics.normalisation import axis
@@ -33,6 +34,13 @@ from mslint.semantics.unstable import (
 
 _LEAST_HALF = "1e-7"
 """The smallest round number that float16 does not make 0; it holds it as 1.2e-7."""
+_SHIFT_INVARIANT = (
+    "CrossEntropyLoss",
+    "SoftmaxCrossEntropyWithLogits",
+    "SparseSoftmaxCrossEntropyWithLogits",
+    "Softmax",
+    "LogSoftmax",
+)
 _WIDE = ("mindspore.float64", "mindspore.double")
 
 
@@ -212,6 +220,7 @@ def _shift(module: Module, subject: ShiftedLogits) -> Fix:
             f"the logits are moved in another function than the {consumer.operation.replace('_', ' ')}; drop {added.written}"
             " there if nothing else reads them"
         )
+    _check_consumer(consumer)
     _check_only_logits(module, consumer.first, node)
     message = (
         f"without {added.written}: {consumer.operation.replace('_', ' ')} does not change when all logits move by the same "
@@ -227,6 +236,26 @@ def _shift(module: Module, subject: ShiftedLogits) -> Fix:
     assert isinstance(node, cst.BaseExpression)
     value = Written(spliced(module, added.value.node, {}), strength=strength_of(added.value.node))
     return _safe(message, put(module, node, value, "scores"))
+
+
+def _check_consumer(consumer: Formula) -> None:
+    """Refuse where the function that gets the logits may be another one than a softmax or a cross entropy."""
+    module, call = consumer.expression.module, consumer.expression.node
+    function = call.func if isinstance(call, cst.Call) else None
+    built: list[cst.CSTNode] = []
+    if isinstance(function, cst.Name):
+        built = [binding.value or binding.node for binding in reaching(module, function)]
+    elif isinstance(function, cst.Attribute):
+        built = list(held(module, function))
+    if len(built) < 2:
+        return
+    for value in built:
+        name = module.resolve(value.func) if isinstance(value, cst.Call) else None
+        if name is None or name.rpartition(".")[2] not in _SHIFT_INVARIANT:
+            raise Manual(
+                f"what the logits go into may be another function (row {module.start(value).row}); drop the epsilon if that "
+                "is a softmax or a cross entropy too"
+            )
 
 
 def _check_only_logits(module: Module, logits: Expression, place: cst.CSTNode) -> None:

@@ -565,6 +565,16 @@ REFUSED = {
         """,
         "`x` is read in row 7 too",
     ),
+    "logits that may go elsewhere": (
+        """
+        def loss(x, y, hard):
+            criterion = nn.MSELoss()
+            if hard:
+                criterion = nn.CrossEntropyLoss()
+            return criterion(x + 1e-8, y)
+        """,
+        "may be another function (row 6)",
+    ),
     "float64 sees it": (
         """
         def bounded(x):
