@@ -131,7 +131,7 @@ class _Reader:
         self.inner = set(walk(self.body))
         self.collectors = {gathered.name for gathered in self.loop.gathered}
         method = method_of(self.module, self.loop.node)
-        self.this = self_name(method) if method is not None else ""
+        self.this = self_name(method) if method is not None and not _is_static(method) else ""
         self.round = set(self.loop.local) | set(self.loop.counters)
 
     def is_computed(self, node: cst.CSTNode) -> bool:
@@ -449,6 +449,11 @@ class _Reader:
         built = self.module.resolve(call.func) or ""
         last = built.rpartition(".")[2]
         return ".py:" in built or (built.startswith(("mindspore.nn.", "mindspore.ops.")) and last[:1].isupper())
+
+
+def _is_static(method: cst.FunctionDef) -> bool:
+    decorators = [decorator.decorator for decorator in method.decorators]
+    return any(isinstance(item, cst.Name) and item.value == "staticmethod" for item in decorators)
 
 
 def _changes(function: cst.Attribute) -> bool:

@@ -576,6 +576,17 @@ def test_a_list_of_gradients_is_no_tensor(tmp_path: Path) -> None:
     assert rewrite(tmp_path, plain).text == plain
 
 
+def test_a_static_method_has_no_self(tmp_path: Path) -> None:
+    text = cell("return self.norms(x).sum()").replace(
+        "    def construct",
+        "    @staticmethod\n    def norms(x):\n        y = ops.exp(x)\n"
+        "        return ops.stack([(y[i] * x.mean()).sum() for i in range(len(y))])\n\n    def construct",
+    )
+    done = rewrite(tmp_path, text).text
+    assert "def row_value(y, x):\n    return (y * x.mean()).sum()\n" in done
+    assert "        return row_values(y, x)\n" in done
+
+
 def test_no_two_blank_lines_are_left(tmp_path: Path) -> None:
     text = cell(
         "y = ops.exp(x)\n\nlosses = []\nfor i in range(len(y)):\n"
