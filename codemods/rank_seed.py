@@ -99,7 +99,8 @@ def _reseeded(home: Module, seed: Seed, by_rank: bool) -> tuple[tuple[Edit, ...]
         if event is None:
             continue
         reseeding = _Reseeding(home, run, event, by_rank)
-        edits += reseeding.edits()
+        # Runs that differ in what they hold start at the same place, too: it is seeded anew once.
+        edits += reseeding.edits(anew=reseeding.place not in places)
         places.append(reseeding.place)
     if not edits:
         raise Manual(
@@ -190,11 +191,12 @@ class _Reseeding:
                 )
         return trained
 
-    def edits(self) -> Iterator[Edit]:
-        """Yield the edits."""
+    def edits(self, anew: bool) -> Iterator[Edit]:
+        """Yield the edits, those that seed anew among them if asked for."""
         for event in self._seeds_by_rank() if self.by_rank else ():
             yield from rank_free(self.home, self.run, event).edits
-        yield from self._seed_anew()
+        if anew:
+            yield from self._seed_anew()
 
     def _seeds_by_rank(self) -> Iterator[Event]:
         """Yield the seeds that depend on the rank, once each, before the training."""

@@ -441,3 +441,31 @@ def test_the_seed_of_one_file_is_set_anew_in_another(tmp_path: Path) -> None:
     train = "    trainer.fit()\n"
     put = f"    {REMARK}\n    ds.config.set_seed(cfg.seed + get_rank())\n"
     assert done.texts["train.py"] == files["train.py"].replace(train, put + train)
+
+
+def test_runs_on_different_devices_are_seeded_anew_once(tmp_path: Path) -> None:
+    text = program("""
+        import mindspore as ms
+        import mindspore.dataset as ds
+        from mindspore import nn
+        from mindspore.communication import get_group_size, get_rank, init
+        from settings import net, options
+
+        def main():
+            ms.set_seed(1)
+            rank, size = 0, 1
+            if options.device == "Ascend":
+                init()
+                size = get_group_size()
+            elif options.several:
+                init()
+                rank, size = get_rank(), get_group_size()
+            ms.set_auto_parallel_context(parallel_mode="data_parallel", device_num=size)
+            data = ds.MnistDataset("train", num_shards=size, shard_id=get_rank())
+            model = ms.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params()))
+            model.train(1, data)
+
+        main()
+        """)
+    done = rewritten(tmp_path, CODEMOD, {"train.py": text})
+    assert done.texts["train.py"].count("config.set_seed") == 1
