@@ -79,7 +79,9 @@ def _refused(groups: Sequence[Sequence[Rewritten]], work: Work) -> dict[str, str
     """Take back the rewrites that a verification does not prove; return the reasons by name of the file."""
     from mslint.commands.proof import unproven
 
-    candidates = [group for group in groups if any(r.changed for r in group) and not any(r.failures for r in group)]
+    candidates = [
+        group for group in groups if any(r.changed_code for r in group) and not any(r.failures for r in group)
+    ]
     refused: dict[str, str] = {}
     for number, reason in unproven(candidates, work.program).items():
         for result in candidates[number]:

@@ -17,6 +17,7 @@ from mslint.findings import Applicability, Edit, Finding
 from mslint.rules.engine.unused_suppression import UnusedSuppression
 from mslint.rules.registry import AnyRule, all_rules
 from mslint.source.edits import apply_edits, overlap
+from mslint.source.statements import same_code
 from mslint.source.suppression import may_suppress
 from mslint.source.text import Source, shown
 
@@ -47,6 +48,11 @@ class Rewritten:
     def changed(self) -> bool:
         """Whether the text differs from the source's."""
         return self.text != self.source.text
+
+    @property
+    def changed_code(self) -> bool:
+        """Whether more than comments and layout changed."""
+        return self.changed and not same_code(self.text, self.source.text)
 
     @property
     def current(self) -> Source:

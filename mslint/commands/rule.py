@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from mslint.console import UsageError, nearest
 from mslint.rules.base import Rule
 from mslint.rules.evidence import evidence_of
-from mslint.rules.registry import all_rules, load
+from mslint.rules.registry import all_rules, category, load
 
 OPERANDS = "[CODE|NAME]"
 
@@ -40,7 +40,8 @@ def _explained(rule: type[Rule]) -> str:
     names = rule.codemods()
     known = f"rewritten by the codemod{'s' if len(names) > 1 else ''} {' and '.join(names)}"
     fixable = known if names else "no codemod rewrites it"
-    head = f"{rule.code} {rule.name}\nseverity: {rule.severity.value}; {fixable}"
+    kind = f"category: {category(rule)}; " if category(rule) else ""
+    head = f"{rule.code} {rule.name}\n{kind}severity: {rule.severity.value}; {fixable}"
     return f"{head}\n\n{inspect.getdoc(rule) or rule.summary}{_measured(rule)}"
 
 

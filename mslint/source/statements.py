@@ -68,6 +68,21 @@ def layout_of(text: str) -> Layout:
     return layout
 
 
+def same_code(text: str, other: str) -> bool:
+    """Tell whether the two texts differ in comments and layout alone."""
+    try:
+        return _code(text) == _code(other)
+    except (tokenize.TokenError, SyntaxError):
+        return False
+
+
+def _code(text: str) -> list[tuple[int, str]]:
+    tokens = tokenize.generate_tokens(io.StringIO(text, newline="").readline)
+    silent = (tokenize.COMMENT, tokenize.NL)
+    breaks = (tokenize.NEWLINE, tokenize.INDENT)  # however they are written
+    return [(token.type, "" if token.type in breaks else token.string) for token in tokens if token.type not in silent]
+
+
 def _tokens(text: str) -> Iterator[tokenize.TokenInfo]:
     # What the parser takes and the tokenizer does not is rare.
     with contextlib.suppress(tokenize.TokenError, SyntaxError):

@@ -37,7 +37,7 @@ class Unused:
     """A directive that silences nothing, or some names of it that do not.
 
     ``edit`` removes the ``names``, or all of it. There is none where it cannot be meant so: it names an ``unknown`` rule, or
-    is ``wrong``, which says how to write it.
+    is ``wrong``, which says how to write it. ``is_end`` if it is an ``on`` with nothing to end.
     """
 
     start: Position
@@ -47,6 +47,7 @@ class Unused:
     edit: Edit | None = None
     unknown: str | None = None
     wrong: str | None = None
+    is_end: bool = False
 
 
 @dataclass
@@ -66,10 +67,11 @@ class _Name:
 
 @dataclass
 class _Directive:
+    """One request in a comment; ``begin``, ``end`` and the extent of its names are places in the comment's text."""
+
     comment: Comment
     verb: str
     begin: int
-    """Where it begins and ends in the comment's text, and where its list of names does."""
     end: int
     listed: tuple[int, int] | None
     names: list[_Name]
@@ -124,7 +126,7 @@ class Suppressions:
         kept = [name for name in directive.names if name not in idle]
         edit = self._shorten(directive, idle) if kept else self._remove(directive)
         names = tuple(name.text for name in idle if name.text is not None)
-        return Unused(*self._extent(directive), names, bool(kept), edit)
+        return Unused(*self._extent(directive), names, bool(kept), edit, is_end=directive.verb == "on")
 
     def _extent(self, directive: _Directive) -> tuple[Position, Position]:
         row, column = directive.comment.row, directive.comment.column

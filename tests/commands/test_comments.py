@@ -87,6 +87,13 @@ def test_a_comment_with_a_mistake_is_told_and_left_to_its_author(cli, project: P
     assert code == 1
 
 
+def test_an_end_without_a_beginning(cli, project: Path) -> None:
+    (project / "a.py").write_text("# mslint: off\nold_call()\n# mslint: on[MS901]\n# mslint: on\n# mslint: on\n")
+    first, second, _ = cli("check", "--output-format", "concise").out.splitlines()
+    assert first == "a.py:3:1: MS001 nothing is off here for MS901 that this comment could end [fix]"
+    assert second == "a.py:5:1: MS001 nothing is off here that this comment could end [fix]"
+
+
 @pytest.mark.parametrize(
     ("options", "found"),
     [
@@ -135,6 +142,12 @@ def test_other_codemods_leave_the_comments_alone(cli, project: Path) -> None:
     assert (project / "a.py").read_text() == "new_call()\nx = 1  # noqa: MS901\n"
     cli("fix", "--codemod", "drop-suppression")
     assert (project / "a.py").read_text() == "new_call()\nx = 1\n"
+
+
+def test_what_changes_comments_alone_needs_no_proof(cli, project: Path) -> None:
+    pytest.importorskip("mindspore")
+    (project / "a.py").write_text("if True:\n    # mslint: off\n    raise SystemExit  # noqa: MS901\n")
+    assert cli("fix", "--verify").out == "Fixed 2 findings in 1 file.\n  2 unused-suppression (by drop-suppression)\n"
 
 
 def test_it_is_listed_and_explained(cli) -> None:

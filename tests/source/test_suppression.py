@@ -1,8 +1,12 @@
 """Comments silence the findings of their own line, and only those they name."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from mslint.findings import Finding, Position, Severity
+from mslint.source.edits import apply_edits
+from mslint.source.statements import same_code
 from mslint.source.suppression import Suppressions
 
 
@@ -100,3 +104,43 @@ def silenced(text: str, *names: str) -> list[int]:
 )
 def test_the_rows_that_a_comment_holds_for(text: str, rows: list[int]) -> None:
     assert silenced(text) == rows
+
+
+COMMENTS = st.lists(
+    st.sampled_from(
+        [
+            "# noqa", "# noqa: MS101", "# noqa:E501,MS101 W1", "#noqa: ms102, MS101", "# type: ignore", "# 训练 #12", "##",
+            "# mslint: ignore", "# mslint: ignore[MS101] see #3", "# mslint: ignore[MS102,MS101 , half]", "#",
+            "# mslint: on", "# mslint: on[MS101]", "# mslint: off", "# mslint: off[MS101]", "# mslint: ignore-file",
+            "# mslint: ignore-next-line[MS102]", "# mslint: what", "# mslint: ignore MS101",
+        ]
+    ),
+    max_size=3,
+).map("  ".join)  # fmt: skip
+CODE = st.sampled_from(
+    ["x = 1", "f(1,", "  2)", "", "'''a", "b'''", "if x:", "    y = 2", "\tz = 3", "@d", "def g(): pass"]
+)
+ENDS = st.sampled_from(["\n", "\r\n", "\r", "  \n"])
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(st.tuples(CODE, COMMENTS, ENDS), max_size=8), st.booleans(), st.sets(st.integers(1, 8)))
+def test_what_is_removed_is_comment_and_removing_comes_to_an_end(
+    lines: list[tuple[str, str, str]], cut: bool, rows: set[int]
+) -> None:
+    text = "".join(f"{code}{'  ' if code else ''}{comment}{end}" for code, comment, end in lines)
+    text = text.rstrip("\r\n") if cut else text
+    words = {"MS101", "MS102", "whole-network-grad", "half"}
+    for _ in range(100):
+        suppressions = Suppressions(text)
+        for row in rows:
+            suppressions.silence(finding(row))
+        unused = list(suppressions.unused(words, words, everything=True))
+        after = apply_edits(text, [one.edit for one in unused if one.edit][:1])  # they may overlap
+        if after == text:
+            return
+        assert same_code(text, after) or not same_code(text, text)
+        assert text.count("# type: ignore") == after.count("# type: ignore")
+        assert text.count("E501") == after.count("E501")
+        text = after
+    raise AssertionError("it does not settle")

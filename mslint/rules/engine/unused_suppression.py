@@ -94,4 +94,6 @@ def _told(unused: Unused, known: Collection[str]) -> tuple[str, Fix]:
     found = f"{names} find{'s' if len(unused.names) == 1 else ''} nothing" if names else "no rule finds anything"
     target = f"{names} from the comment" if unused.some_are_used else "the comment"
     fix = Fix(REMEDY, Applicability.SAFE, f"remove {target}", (unused.edit,))
+    if unused.is_end:
+        return f"nothing is off here{f' for {names}' if names else ''} that this comment could end", fix
     return f"{found} that this comment could silence", fix
