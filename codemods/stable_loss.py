@@ -320,7 +320,8 @@ def _lost(module: Module, subject: LostEpsilon) -> Fix:
         raise Manual("it is added up in float64 by Python or NumPy, which do see it")
     edits = put(module, node, Written(_constant(module, node, subject.constant)), "limit")
     message = "without the epsilon: the constant is the same number in float32"
-    if kind is Kind.TENSOR:
+    # An operator of MindSpore bounds nothing but tensors.
+    if kind is Kind.TENSOR or isinstance(module.parents[node], cst.Arg):
         return _safe(message, edits)
     return _unsafe(f"{message}; it takes for granted that `{module.code(other)}` is a tensor of float32 or less", edits)
 
