@@ -286,15 +286,15 @@ def _places(number: int, edges: Sequence[tuple[int, int]]) -> tuple[list[tuple[i
 
 
 def _line(source: tuple[int, int], target: tuple[int, int], giver: _Box, reader: _Box) -> Html:
-    x, y = source[0] + _BOX_WIDTH // 2, source[1] + _BOX_HEIGHT
-    to_x, to_y = target[0] + _BOX_WIDTH // 2, target[1]
+    # Data that flows against the layers leaves above and arrives below.
+    (x, upper), (to_x, lower) = sorted((source, target), key=lambda place: place[1])
+    x, to_x, y = x + _BOX_WIDTH // 2, to_x + _BOX_WIDTH // 2, upper + _BOX_HEIGHT
     # What passes other layers keeps clear of the boxes between as far as a curve can.
-    bow = 0 if 0 < to_y - y <= _LAYER_GAP else (_BOX_WIDTH // 2 + _GAP) * (-1 if x > _WIDTH // 2 else 1)
-    reach = max(_LAYER_GAP // 2, (to_y - y) // 3)
+    bow = 0 if lower - y <= _LAYER_GAP else (_BOX_WIDTH // 2 + _GAP) * (-1 if x > _WIDTH // 2 else 1)
+    reach = max(_LAYER_GAP // 2, (lower - y) // 3)
     changed = {"removed", "added"} & {giver.mark, reader.mark}
     kind = f' class="{changed.pop()}"' if changed else ""
-    path = f"M{x} {y}C{x + bow} {y + reach} {to_x + bow} {to_y - reach} {to_x} {to_y}"
-    return Html(f'<path d="{path}"{kind}/>')
+    return Html(f'<path d="M{x} {y}C{x + bow} {y + reach} {to_x + bow} {lower - reach} {to_x} {lower}"{kind}/>')
 
 
 def _drawn(box: _Box, place: tuple[int, int]) -> Html:

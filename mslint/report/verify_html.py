@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -27,7 +26,8 @@ from mslint.verify.mindir import KINDS
 
 _ARROW, _MINUS = "\N{RIGHTWARDS ARROW}", "\N{MINUS SIGN}"
 _SIGNS = {"equivalent": "\N{CHECK MARK}", "different": "\N{NOT EQUAL TO}", "unverified": "?"}
-_DRAWN = {"Backward graph": ("backward", "communication", "other"), "Forward graph": ("forward",)}
+# With what works on gradients.
+_BACKWARD = ("backward", "communication", "other")
 _MOST_ROWS = 12
 _CONTEXT_LINES = 3
 
@@ -319,20 +319,15 @@ class _Lines:
 
 
 def _graphs(before: GraphView, after: GraphView, lines: _Lines, prefix: str) -> Iterator[Html]:
+    yield element("h4", "Backward graph before and after")
+    yield element("p", _LEGEND, class_="quiet")
+    yield drawings(before, after, _BACKWARD, f"{prefix}b")
+    forward = drawings(before, after, ("forward",), f"{prefix}f")
+    yield element("details", element("summary", "Forward graph"), forward, class_="fold")
     for side, (name, graph) in enumerate((("Removed nodes", before), ("Added nodes", after))):
         unmatched = [node for node in graph.nodes if node.counterpart is None]
         if unmatched:
             yield _unmatched(f"{name} ({len(unmatched):,})", unmatched, lines, side)
-    for number, (title, kinds) in enumerate(_DRAWN.items()):
-        if not any(node.kind in kinds for graph in (before, after) for node in graph.nodes):
-            continue
-        drawn = drawings(before, after, kinds, f"{prefix}g{number}")
-        if number == 0:
-            yield element("h4", title, " before and after")
-            yield element("p", _LEGEND, class_="quiet")
-            yield drawn
-        else:
-            yield element("details", element("summary", title), drawn, class_="fold")
 
 
 _LEGEND = (
@@ -342,32 +337,33 @@ _LEGEND = (
 
 
 def _unmatched(title: str, nodes: Sequence[GraphNode], lines: _Lines, side: int) -> Html:
-    alike = Counter((node.kind, node.operator, node.shapes, node.cells, node.source) for node in nodes)
-    sizes: Counter[object] = Counter()
+    """Nodes without a counterpart, like ones in one row."""
+    alike: dict[tuple[object, ...], list[GraphNode]] = {}
     for node in nodes:
-        sizes[node.kind, node.operator, node.shapes, node.cells, node.source] += node.bytes
+        alike.setdefault((node.kind, node.operator, node.shapes, node.cells, node.source), []).append(node)
     # The backward pass first: it is what rewrites are for.
-    ordered = sorted(alike, key=lambda key: (key[0] != "backward", KINDS.index(key[0])))
-    rows = []
-    for key in ordered:
-        kind, operator, shapes, cells, source = key
-        rows.append(
+    ordered = sorted(alike.values(), key=lambda group: (group[0].kind != "backward", KINDS.index(group[0].kind)))
+    rows = [
+        element(
+            "tr",
+            element("th", group[0].operator, element("span", f" {group[0].kind}", class_="quiet"), scope="row"),
+            element("td", f"{len(group):,}", class_="number"),
+            element("td", f"{sum(node.bytes for node in group):,}", class_="number"),
+            element("td", ", ".join(group[0].shapes)),
             element(
-                "tr",
-                element("th", operator, element("span", f" {kind}", class_="quiet"), scope="row"),
-                element("td", f"{alike[key]:,}", class_="number"),
-                element("td", f"{sizes[key]:,}", class_="number"),
-                element("td", ", ".join(shapes)),
-                element("td", element("span", "/".join(cells), class_="scope"), *_source(source, lines, side)),
-            )
+                "td",
+                element("span", "/".join(group[0].cells), class_="scope"),
+                *_source(group[0].source, lines, side),
+            ),
         )
+        for group in ordered
+    ]
     head = ["operator", "nodes", "bytes", "shape", "scope and source line"]
     parts = [element("h4", title), _table(head, rows[:_MOST_ROWS], "nodes")]
     if len(rows) > _MOST_ROWS:
         more = rows[_MOST_ROWS:]
-        parts.append(
-            element("details", element("summary", f"{len(more)} more rows"), _table(head, more, "nodes"), class_="fold")
-        )
+        folded = element("summary", f"{len(more):,} more rows"), _table(head, more, "nodes")
+        parts.append(element("details", *folded, class_="fold"))
     return joined(*parts)
 
 

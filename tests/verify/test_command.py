@@ -69,6 +69,18 @@ def test_unverified_ends_with_2_and_the_report_goes_where_it_is_asked_for(folder
     assert "| no training here" in report.read_text()
 
 
+def test_the_html_report_says_how_to_make_it_again(folder: Path, tmp_path: Path) -> None:
+    report = tmp_path / "report.html"
+    run = mslint(
+        "silent.py", "--against", "other.py", "--mode", "graph", "--timeout", "90.5", "--output-format", "html",
+        "--output-file", report, "--", "--rate", "a b", cwd=folder,
+    )  # fmt: skip
+    assert run.returncode == 2
+    text = report.read_text()
+    assert text.startswith("<!doctype html>")
+    assert "mslint verify silent.py --against other.py --mode graph --timeout 90.5 -- --rate &#x27;a b&#x27;" in text
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
