@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, BooleanOptionalAction, Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -44,7 +44,29 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--target-version", metavar="X.Y", type=_version, help="MindSpore to write for (default: 2.10)")
     parser.add_argument("--entry", metavar="FUNC", help="import the script and call this function of it")
     parser.add_argument("--mode", choices=("graph", "pynative", "both"), default="both")
-    parser.add_argument("--ranks", metavar="N", type=int, help="only 1 so far")
+    parser.add_argument(
+        "--ranks",
+        metavar="N",
+        type=_ranks,
+        help="compile as rank 0 of so many, which are not there: counts, no numbers",
+    )
+    parser.add_argument("--launch", action="store_true", help="run all ranks, by MindSpore's msrun")
+    parser.add_argument(
+        "--fake-data", action="store_true", help="random rows stand in for data sets whose files are missing"
+    )
+    parser.add_argument(
+        "--input",
+        metavar="NAME=TYPE[SHAPE]",
+        type=_input,
+        action="append",
+        default=[],
+        dest="inputs",
+        help="random batches stand in for missing data of unknown columns; once for each column, in their order: "
+        "image=float32[4,3,32,32] 'label=int32[4]<10'",
+    )
+    parser.add_argument(
+        "--numbers", action=BooleanOptionalAction, default=True, help="run the steps, to compare what they compute"
+    )
     parser.add_argument("--timeout", metavar="S", type=_positive, help=f"seconds for each run (default: {_TIMEOUT})")
     parser.add_argument(
         "--memory", metavar="GB", type=_positive, default=_MEMORY, help=f"for each run (default: {_MEMORY})"
@@ -65,8 +87,7 @@ def run(options: Namespace) -> int:
     config = Configurations().of(options.script)
     entry_from = "--entry" if options.entry else f"{config.file and shown(config.file)}: verify.entry"
     _fill_in(options, config)
-    if options.ranks != 1:
-        raise UsageError(f"ranks {options.ranks}: only one rank can be verified")
+    _require_sense(options)
     try:
         require_mindspore()
         _require_entry(_parsed(options.script), options.entry, entry_from)
@@ -92,6 +113,17 @@ def _fill_in(options: Namespace, config: Config) -> None:
             setattr(options, name, usual if value is None else value)
 
 
+def _require_sense(options: Namespace) -> None:
+    if options.launch and options.ranks == 1:
+        raise UsageError("--launch: launching takes --ranks N of 2 or more")
+    if options.launch and not options.numbers:
+        raise UsageError("--launch: launched ranks are there for their numbers, leave out --no-numbers")
+    if options.time and (options.ranks != 1 or not options.numbers):
+        raise UsageError("--time: only steps that are run on one rank can be timed")
+    if options.mode == "pynative" and not (options.numbers and (options.ranks == 1 or options.launch)):
+        raise UsageError("--mode pynative: nothing is compiled there, so nothing can be told without running it")
+
+
 def _parsed(script: Path) -> Source:
     """Return the script, which can be parsed; of one that cannot be, no run tells anything."""
     source = read(script)
@@ -109,7 +141,7 @@ def _require_entry(source: Source, entry: str | None, origin: str) -> None:
 
 
 def _verification(options: Namespace, target_version: Version) -> Verification:
-    from mslint.verify import MODES, Verification, verify
+    from mslint.verify import MODES, Conditions, Verification, verify
 
     script: Path = options.script
     if options.against is not None:
@@ -131,6 +163,13 @@ def _verification(options: Namespace, target_version: Version) -> Verification:
         modes=MODES if options.mode == "both" else (options.mode,),
         timeout=options.timeout,
         memory_gb=options.memory,
+        conditions=Conditions(
+            fake_data=options.fake_data,
+            inputs=tuple(options.inputs),
+            ranks=options.ranks,
+            launch=options.launch,
+            numbers=options.numbers,
+        ),
         views=options.output_format == "html",
         time_rounds=_TIME_ROUNDS if options.time else 0,
     )
@@ -194,11 +233,20 @@ def _command(options: Namespace) -> str:
         ("--mode", options.mode, "both"),
         ("--timeout", options.timeout, _TIMEOUT),
         ("--memory", options.memory, _MEMORY),
+        ("--ranks", options.ranks, 1),
     ):
         if value != usual:
             words += [option, f"{value:g}" if isinstance(value, float) else str(value)]
     words += ["--unsafe-fixes"] if options.unsafe_fixes else []
-    words += ["--time"] if options.time else []
+    for text in options.inputs:
+        words += ["--input", text]
+    for option, given in (
+        ("--launch", options.launch),
+        ("--fake-data", options.fake_data),
+        ("--no-numbers", not options.numbers),
+        ("--time", options.time),
+    ):
+        words += [option] if given else []
     return shlex.join([*words, *(["--", *options.arguments] if options.arguments else [])])
 
 
@@ -210,6 +258,22 @@ def _positive(text: str) -> float:
     if not 0 < value < math.inf:
         raise ArgumentTypeError(f"{text!r} is no number above 0")
     return value
+
+
+def _ranks(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise ArgumentTypeError(f"{text!r} is no whole number above 0")
+    return int(text)
+
+
+def _input(text: str) -> str:
+    from mslint.verify import parse_input
+
+    try:
+        parse_input(text)
+    except ValueError as problem:
+        raise ArgumentTypeError(str(problem)) from None
+    return text
 
 
 def _version(text: str) -> Version:

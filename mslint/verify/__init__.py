@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mslint.verify.conditions import Conditions, parse_input
 from mslint.verify.result import (
     Comparison,
     Counts,
@@ -20,6 +21,7 @@ from mslint.verify.verification import MODES, VerifierUnavailable, require_minds
 __all__ = [
     "MODES",
     "Comparison",
+    "Conditions",
     "Counts",
     "GraphNode",
     "GraphView",
@@ -31,6 +33,7 @@ __all__ = [
     "StepTime",
     "Verification",
     "VerifierUnavailable",
+    "parse_input",
     "require_mindspore",
     "verify",
 ]

@@ -6,6 +6,8 @@ import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from mslint.verify.conditions import Conditions
+
 REPORT = "report.json"
 DESCRIPTOR = "mind_ir.descriptor"
 
@@ -47,6 +49,7 @@ class Job:
     sources: bool = False
     """Whether graphs are to tell the lines of the script that their nodes come from; takes a dump of each."""
     timing: Timing | None = None
+    conditions: Conditions = field(default_factory=Conditions)
     memory_gb: float = 8
     """Address space that the child may use."""
     scratch: str = ""
@@ -63,7 +66,7 @@ class Job:
         timing = stored.pop("timing")
         if timing is not None:
             timing = Timing(**{**timing, "steps": [(name, location) for name, location in timing["steps"]]})
-        return cls(**stored, timing=timing)
+        return cls(**{**stored, "conditions": Conditions(**stored["conditions"])}, timing=timing)
 
 
 def state_file(out: Path, step: int) -> Path:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from mslint.findings import Verdict
 from mslint.verify.compare import compare_step, random_operators
+from mslint.verify.conditions import Conditions
 from mslint.verify.job import Job, Timing
 from mslint.verify.mirror import Mirror, build, project_root
 from mslint.verify.process import Run, run
@@ -23,6 +24,7 @@ from mslint.verify.result import ModeResult, Rewrite, StepResult, StepTime, Veri
 MODES = ("graph", "pynative")
 _SIDES = ("original", "rewritten")
 _FEWEST_TIMES = 3
+_USUAL = Conditions()
 
 
 class VerifierUnavailable(Exception):
@@ -51,6 +53,7 @@ def verify(
     modes: Sequence[str] = MODES,
     timeout: float = 120,
     memory_gb: float = 8,
+    conditions: Conditions = _USUAL,
     working_directory: Path | None = None,
     views: bool = False,
     time_rounds: int = 0,
@@ -60,8 +63,9 @@ def verify(
     ``replacements`` maps files of the user to their new content; ``arguments`` are the script's own; with
     ``entry`` it is imported and that function called, instead of being run as the main program; ``timeout`` (seconds)
     and ``memory_gb`` hold for each run, of which there are two a mode, four where dropout has to be switched
-    off. With ``views`` the result holds the nodes of compiled graphs. With ``time_rounds`` each step is made that often
-    once more, in two further runs a mode, for the time that it takes. The user's files are not written.
+    off; ``conditions`` say what the script finds there. With ``views`` the result holds the nodes of compiled graphs.
+    With ``time_rounds`` each step is made that often once more, in two further runs a mode, for the time that it takes.
+    The user's files are not written.
 
     Raises VerifierUnavailable if MindSpore is missing, and OSError if the script cannot be read.
     """
@@ -80,6 +84,7 @@ def verify(
             entry,
             timeout,
             memory_gb,
+            conditions,
             Path(folder).resolve(),
             views,
         )
@@ -118,6 +123,7 @@ class _Sides:
     entry: str | None
     timeout: float
     memory_gb: float
+    conditions: Conditions
     scratch: Path
     views: bool
     runs: dict[str, tuple[Run, Run]] = field(default_factory=dict)
@@ -209,6 +215,7 @@ class _Sides:
             dropout=dropout,
             sources=self.views and mode == "graph" and timing is None,
             timing=timing,
+            conditions=self.conditions,
             scratch=str(place),
             protected=[str(self.root), str(self.directory)],
             memory_gb=self.memory_gb,
@@ -262,9 +269,8 @@ def _text(content: bytes) -> str:
 
 
 def _no_step(run: Run) -> str:
-    if run.failure:
-        return f"{run.failure} before its first training step"
-    return "ended without a training step"
+    how = f"{run.failure} before its first training step" if run.failure else "ended without a training step"
+    return "; ".join([how, *run.report.get("lacks", ())])
 
 
 def _told(step: StepResult, steps: Sequence[StepResult]) -> str:

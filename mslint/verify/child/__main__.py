@@ -32,7 +32,8 @@ def main(job: Job) -> NoReturn:
     out = Path(job.out)
     if job.sources:
         sources.install(out / "dumps", job.root)
-    from mslint.verify.child import graphs, standins
+    from mslint.verify.child import graphs, packages, standins, surplus, world
+    from mslint.verify.child.fakedata import FakeData
     from mslint.verify.child.guard import forbid_writes
     from mslint.verify.child.probe import Probe
     from mslint.verify.child.report import Report
@@ -52,7 +53,12 @@ def main(job: Job) -> NoReturn:
 
     report.data["mindspore"] = mindspore.__version__
     report.data["native_mode"] = "pynative"
+    conditions = job.conditions
     standins.install(job.mode, report)
+    world.install(report, conditions.ranks, conditions.launch)
+    surplus.install(report)
+    packages.install(report, job.root)
+    FakeData(report, conditions.fake_data, conditions.inputs, job.root).install()
     if not job.dropout:
         standins.drop_dropout(report)
     replay = Path(job.replay) if job.replay else None

@@ -16,11 +16,14 @@ def number_of_steps(out: Path) -> int:
 
 
 class Report:
-    """A JSON object on disk. ``stand_ins`` names what was replaced or dropped so that the script runs here."""
+    """A JSON object on disk.
+
+    ``stand_ins`` names what was replaced or dropped so that the script runs here, ``lacks`` what an option would replace.
+    """
 
     def __init__(self, out: Path) -> None:
         self._path = out / REPORT
-        self.data: dict[str, Any] = {"stand_ins": [], "steps": [], "end": None}
+        self.data: dict[str, Any] = {"stand_ins": [], "lacks": [], "steps": [], "end": None}
 
     def stand_in(self, what: str) -> None:
         if what not in self.data["stand_ins"]:

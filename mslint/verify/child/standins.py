@@ -1,13 +1,10 @@
-"""Makes a script written for Ascend or GPU, for many ranks, run as one process on a CPU, without a change to it."""
+"""Makes a script written for Ascend or GPU run on a CPU, without a change to it."""
 
 from __future__ import annotations
 
-import importlib
 import os
-import sys
 from collections.abc import Callable, Iterator
-from functools import cache, wraps
-from types import ModuleType
+from functools import wraps
 from typing import Any
 
 import mindspore as ms
@@ -15,46 +12,21 @@ from mindspore import context, nn, ops
 from mindspore.ops.composite.base import _Vmap
 
 from mslint.verify.child import overflow
+from mslint.verify.child.replacing import replace_everywhere
 from mslint.verify.child.report import Report
 
 # Keys of set_context that choose the device or write files into the working directory.
 _DROPPED = {"device_target", "device_id", "save_graphs", "save_graphs_path"}
 
 
-def replace_everywhere(original: Any, substitute: Any) -> None:
-    """Every module of MindSpore that holds the object holds the substitute from now on.
-
-    The script is not imported yet, so that its own ``from mindspore import ...`` finds the substitute too.
-    """
-    for module, attribute in _holders().get(id(original), ()):
-        setattr(module, attribute, substitute)
-
-
-@cache
-def _holders() -> dict[int, list[tuple[ModuleType, str]]]:
-    """Where functions and classes of MindSpore are held: by the identity of the object, as modules first have it."""
-    # The compiler imports these at its first gradient, and they register rules for the classes of operators.
-    for module_name in ("mindspore.ops._grad_experimental", "mindspore.ops._vmap", "mindspore.mint.distributed"):
-        importlib.import_module(module_name)
-    holders: dict[int, list[tuple[ModuleType, str]]] = {}
-    for name, module in list(sys.modules.items()):
-        if name == "mindspore" or name.startswith("mindspore."):
-            for attribute, value in vars(module).items():
-                if callable(value):
-                    holders.setdefault(id(value), []).append((module, attribute))
-    return holders
-
-
 def install(mode: str, report: Report) -> None:
-    """Stand in for devices, mode, communication, parallel context, data sinking and overflow detection.
+    """Stand in for devices, mode, data sinking and overflow detection.
 
     The report is told of each one that the script asks for.
     """
     ms.set_device("CPU")
     _contexts(mode, report)
-    _communication(report)
-    _collectives(report)
-    _datasets(report)
+    _workers(report)
     _training(report)
     if mode == "pynative":
         _vectorised()
@@ -106,79 +78,11 @@ def _contexts(mode: str, report: Report) -> None:
         if device_target != "CPU":
             report.stand_in(f"set_device({device_target!r}): the CPU stands in")
 
-    def stand_in_parallel(**options: Any) -> None:
-        for key, value in options.items():
-            report.stand_in(f"set_auto_parallel_context({key}={value!r}): dropped, the world has one rank")
-
     replace_everywhere(set_context, stand_in_context)
     replace_everywhere(set_device, stand_in_device)
-    replace_everywhere(context.set_auto_parallel_context, stand_in_parallel)
 
 
-def _communication(report: Report) -> None:
-    def constant(name: str, value: Any, told: bool) -> Callable[..., Any]:
-        def stand_in_function(*_arguments: Any, **_options: Any) -> Any:
-            if told:
-                report.stand_in(f"{name}(): no launcher, the world has one rank")
-            return value
-
-        return stand_in_function
-
-    answers = {
-        "init": None,
-        "release": None,
-        "create_group": None,
-        "destroy_group": None,
-        "init_process_group": None,
-        "destroy_process_group": None,
-        "barrier": None,
-        "get_rank": 0,
-        "get_local_rank": 0,
-        "get_group_size": 1,
-        "get_world_size": 1,
-        "get_local_rank_size": 1,
-    }
-    told = {"init", "init_process_group", "create_group"}
-    for module_name in ("mindspore.communication.management", "mindspore.mint.distributed"):
-        module = importlib.import_module(module_name)
-        for name, value in answers.items():
-            if hasattr(module, name):
-                replace_everywhere(getattr(module, name), constant(name, value, name in told))
-
-
-class _OneRankReducer(nn.Cell):  # type: ignore[misc]
-    """Stands for DistributedGradReducer: an AllReduce without an initialised group is a segmentation fault."""
-
-    def __init__(self, *_arguments: Any, **_options: Any) -> None:
-        super().__init__(auto_prefix=False)
-
-    def construct(self, gradients):  # type: ignore[no-untyped-def]
-        return gradients
-
-
-def _collectives(report: Report) -> None:
-    def reducer(*arguments: Any, **options: Any) -> _OneRankReducer:
-        report.stand_in("nn.DistributedGradReducer: identity, the world has one rank")
-        return _OneRankReducer()
-
-    replace_everywhere(nn.DistributedGradReducer, reducer)
-
-    def identity(name: str) -> Callable[..., Any]:
-        def stand_in_operator(*_arguments: Any, **_options: Any) -> Any:
-            # MindSpore's own training cells build one whether they use it or not.
-            if not sys._getframe(1).f_globals.get("__name__", "").startswith("mindspore"):
-                report.stand_in(f"ops.{name}: identity, the world has one rank")
-            return ops.Identity()
-
-        return stand_in_operator
-
-    for name in ("AllReduce", "AllGather", "ReduceScatter"):
-        for module in (ops, ops.operations, ops.operations.comm_ops):
-            if hasattr(module, name):
-                setattr(module, name, identity(name))
-
-
-def _datasets(report: Report) -> None:
+def _workers(report: Report) -> None:
     import mindspore.dataset as dataset
     from mindspore.dataset.core import validator_helpers
     from mindspore.dataset.engine import datasets
