@@ -38,6 +38,9 @@ _OPERATORS: dict[type[cst.CSTNode], str] = {
     cst.BitInvert: "~",
     cst.Minus: "neg",
 }
+# One operator under three names; it was measured for matrices and, apart, for a matrix and a vector.
+_MULTIPLYING = ("mindspore.ops.matmul", "Tensor.matmul", "operator.@")
+_BY_A_VECTOR = "mindspore.ops.matmul with a vector"
 _UNSUITABLE: dict[type[cst.CSTNode], str] = {
     cst.Continue: "a round can be cut short by `continue`: use `ops.where`",
     cst.While: "the body has a `while` loop of its own",
@@ -263,8 +266,8 @@ class _Reader:
             raise Manual(f"`mindspore.vmap` cannot run {written} for all rows (measured on MindSpore 2.10)")
         if found is Vectorised.RANDOM:
             raise Manual(f"{written} draws random numbers or keeps state, once for each row")
-        if vectorised(f"{operator} with a vector") is Vectorised.REFUSED and written not in self.function.vectors:
-            self.function.vectors.append(written)
+        if operator in _MULTIPLYING and vectorised(_BY_A_VECTOR) is not Vectorised.ONCE:
+            self.function.vectors += [] if written in self.function.vectors else [written]
         noted = {Vectorised.LOOPED: self.function.looped, Vectorised.UNKNOWN: self.function.unmeasured}.get(found)
         if noted is not None and written not in noted:
             noted.append(written)

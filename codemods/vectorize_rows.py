@@ -39,7 +39,8 @@ class VectorizeRows(Codemod):
         all rows, several results, lists that are stacked, concatenated or added up, and sums are understood. The
         vectorised function is built once, at module level or, where the body runs operators kept in ``self``, in
         ``__init__``: built in ``construct`` it would be compiled anew at each step in PyNative mode as soon as there
-        are two of them.
+        are two of them. MindSpore compiles it in PyNative mode too, so ``MS_JIT=0`` must not be set. An operator that
+        ``vmap`` has no rule for still runs row by row, inside that function; the message names it.
 
     When it is safe
         The number of rounds provably is the number of rows of every tensor that is read (``range(x.shape[0])``,

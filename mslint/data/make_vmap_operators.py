@@ -94,8 +94,6 @@ OTHERS = {
     "mindspore.ops.matmul": "ops.matmul(a, w) + ops.matmul(w, b.T).T",
     "Tensor.matmul": "a.matmul(w)",
     "mindspore.ops.matmul with a vector": "ops.matmul(w, a[0]) + ops.matmul(a[0], w)",
-    "Tensor.matmul with a vector": "w.matmul(a[0])",
-    "operator.@ with a vector": "w @ a[0]",
     "mindspore.ops.MatMul": "ops.MatMul()(a, w)",
     "mindspore.ops.mm": "ops.mm(a, w)",
     "mindspore.ops.bmm": "ops.bmm(a[None], b.T[None])",

@@ -337,6 +337,16 @@ UNSAFE = {
         "row_losses(x, y).sum(0)",
         "that `x` has as many rows as `y`",
     ),
+    "a product that may be with a vector": (
+        """
+        scores = []
+        for i in range(len(x)):
+            scores.append(ops.matmul(x, x[i]))
+        return ops.stack(scores).mean()
+        """,
+        "row_scores(x, x).mean()",
+        "that no operand of `ops.matmul` is a vector",
+    ),
     "pairs of rows": (
         """
         loss = 0.0
