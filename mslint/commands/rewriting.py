@@ -115,9 +115,12 @@ class _Rewriting:
         self._rules_for = rules_for
         self._passes = dict.fromkeys(self.files, 0)
         self._waiting = deque(self.files)
+        self._clock = 0
+        self._looked_at: dict[Path, int] = {}
+        self._changed_at: dict[Path, int] = {}
 
     def run(self) -> None:
-        """Rewrite until nothing changes any more; a file that another one's fix has changed is looked at once more."""
+        """Rewrite until nothing changes any more."""
         with Progress(len(self.files)) as progress:
             while self._waiting:
                 path = self._waiting.popleft()
@@ -125,10 +128,22 @@ class _Rewriting:
                 if not self.files[path].failures:
                     while self._pass(self.files[path]):
                         pass
+                if not self._waiting:
+                    self._waiting.extend(self._to_look_at_again())
+
+    def _to_look_at_again(self) -> list[Path]:
+        """Return the files that can run together with one that has changed since they were looked at."""
+        latest: dict[Path, int] = {}
+        for changed, when in self._changed_at.items():
+            for path in self._program.neighbourhood(changed):
+                latest[path] = max(latest.get(path, 0), when)
+        open_files = (path for path, file in self.files.items() if not file.failures)
+        return [path for path in open_files if latest.get(path, 0) > self._looked_at.get(path, 0)]
 
     def _pass(self, file: Rewritten) -> bool:
         """Make the fixes that ``file`` needs and that go together; tell whether there were any."""
         path = file.source.path
+        self._looked_at[path] = self._clock
         checked = examine(file.current, self._rules(file), self._program, self._codemods, self._version_for(path))
         wanted = self._codes | {SYNTAX_ERROR[0]}
         file.left = tuple(self._within_reach(finding) for finding in checked.findings if finding.code in wanted)
@@ -199,7 +214,9 @@ class _Rewriting:
         return texts
 
     def _take_over(self, path: Path, texts: dict[Path, str]) -> None:
+        self._clock += 1
         for changed, text in texts.items():
+            self._changed_at[changed] = self._clock
             self.files[changed].text = text
             if changed != path:
                 self.files[path].partners.add(changed)

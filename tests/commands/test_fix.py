@@ -262,3 +262,48 @@ def test_a_name_that_is_not_utf_8(cli, project: Path) -> None:
     code, _, err = cli("fix")
     # Who imports a file is looked up by its name.
     assert (code, err.encode(errors="backslashreplace").decode()) in [(0, ""), (2, f"error: {said}\n")]
+
+
+TRAIN = """\
+import mindspore as ms
+from mindspore import nn
+from mindspore.communication import init
+
+from z_data import build
+
+if __name__ == "__main__":
+    init()
+    ms.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
+    ms.set_seed(1)
+    data = build()
+    network = nn.Dense(4, 1)
+    model = ms.Model(network, nn.MSELoss(), nn.SGD(network.trainable_params(), 0.1))
+    model.train(2, data)
+"""
+DATA = """\
+import mindspore.dataset as ds
+import numpy as np
+
+
+class Numbers:
+    def __len__(self):
+        return 16
+
+    def __getitem__(self, index):
+        return np.random.normal(index, 0.1, 4).astype(np.float32), np.ones(1, np.float32)
+
+
+def build():
+    return ds.GeneratorDataset(Numbers(), ["x", "y"], shuffle=True).batch(4)
+"""
+
+
+def test_a_file_is_looked_at_again_when_what_it_imports_was_rewritten(cli, project: Path) -> None:
+    # Seeds may differ by rank only once the data is sharded, which happens in the file that is looked at last.
+    (project / "pyproject.toml").touch()
+    (project / "a_train.py").write_text(TRAIN)
+    (project / "z_data.py").write_text(DATA)
+    cli("fix", "--unsafe-fixes")
+    assert "num_shards=get_group_size()" in (project / "z_data.py").read_text()
+    assert "ds.config.set_seed(1 + get_rank())" in (project / "a_train.py").read_text()
+    assert cli("fix", "--unsafe-fixes").out == "Nothing to fix.\n"
