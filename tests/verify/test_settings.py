@@ -32,7 +32,7 @@ def test_the_arguments_are_those_of_the_configuration_unless_some_are_given(fold
     ("settings", "said"),
     [
         ('entry = "nope"', "mslint.toml: verify.entry nope: train.py has no function of that name; name one"),
-        ("ranks = 2", "only one rank can be verified"),
+        ("ranks = 0", "mslint.toml: verify.ranks must be a whole number above 0"),
         ("timeout = -1", "mslint.toml: verify.timeout must be a number above 0"),
     ],
 )
