@@ -52,9 +52,9 @@ class FragmentedSlicing(Rule):
         61, backward nodes 244 -> 94; 176 -> 20 autograd nodes and 436 -> 41 operator calls in PyNative mode, gradients
         equal to 1.1e-7. By the same command on ``attention_pool.py`` (two loops over 9 rows through layers): backward nodes
         245 -> 78, gradients equal to 1.4e-7. ``python fixtures/vectorize-rows/timing.py pynative 12``, on a busy machine:
-        2,107 -> 240 ms a step; with ``graph``: first step 8.3 -> 4.9 s, at 12 rows no gain in later ones beyond the noise. Merging
-        slices (b) alone brought 21 backward nodes to 9 and showed no gain in time on CPU: those findings are ``info``.
-        ``split`` in place of slices is slower in PyNative mode.
+        2,107 -> 240 ms a step; with ``graph``: first step 8.3 -> 4.9 s, at 12 rows no gain in later ones beyond the noise.
+        Merging slices (b) alone brought 21 backward nodes to 9 and showed no gain in time on CPU:
+        those findings are ``info``. ``split`` in place of slices is slower in PyNative mode.
 
     Example
         .. code-block:: python
