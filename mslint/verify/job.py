@@ -69,6 +69,11 @@ class Job:
         return cls(**{**stored, "conditions": Conditions(**stored["conditions"])}, timing=timing)
 
 
+def rank_folder(out: Path, rank: int) -> Path:
+    """Where one of several ranks answers."""
+    return out / f"rank{rank}"
+
+
 def state_file(out: Path, step: int) -> Path:
     """All parameters and the inputs, just before the step."""
     return out / f"step{step}.before.npz"

@@ -53,6 +53,11 @@ def read_model(serialised: bytes, descriptor: bytes) -> Any:
     return model
 
 
+def operator_of(node: Any) -> str:
+    """The name of a node's operator: ``op_type`` reads ``REF::MatMul:4`` or ``Constant``."""
+    return str(node.op_type).rsplit("::", 1)[-1].rsplit(":", 1)[0]
+
+
 def graph_of(model: Any, optimizers: Collection[str] = (), *, update_only: bool = False) -> nx.DiGraph:
     """The nodes of the main graph and its sub-graphs with the flow of data between them.
 
@@ -66,7 +71,7 @@ def graph_of(model: Any, optimizers: Collection[str] = (), *, update_only: bool 
     for function in (model.graph, *model.functions):
         parameters = {parameter.name for parameter in function.parameter}
         for order, node in enumerate(function.node):
-            operator = node.op_type.rsplit("::", 1)[-1].rsplit(":", 1)[0]
+            operator = operator_of(node)
             name = (function.name, node.output[0])
             outputs = _outputs(node)
             graph.add_node(

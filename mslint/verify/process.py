@@ -6,20 +6,27 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mslint.verify.job import REPORT, Job
+from mslint.verify.job import REPORT, Job, rank_folder
 
 _CHILD = Path(__file__).parent / "child" / "__main__.py"
 _MOST_OUTPUT = 8_000_000
 _TAIL_LINES = 12
 _TAIL_CHARACTERS = 1_500
+_REGULAR = ("trained", "ended")
+# How long ranks may take to end by themselves once one of them has failed.
+_GRACE = 5.0
+# Waits for the end of its input, then ends the session of the child and removes what it wrote.
+_WATCH = 'read -r _; kill -9 -- "-$1"; sleep 1; case "$2" in */mslint-verify-*) rm -rf -- "$2";; esac'
 
 
 @dataclass(frozen=True)
@@ -47,33 +54,98 @@ def run(job: Job, timeout: float, stop: threading.Event) -> Run:
     Standard output and error go to a file that is watched: a flood ends the run as a timeout does.
     """
     out = Path(job.out)
-    out.mkdir(parents=True)
-    (out / "om").mkdir()
-    job_file, output_file = out / "job.json", out / "output"
-    job.write(job_file)
-    environment = {
-        "GLOG_v": "3",
-        **os.environ,
-        # Failing compilations and kernels leave their files there instead of in the working directory.
-        "MS_OM_PATH": str(out / "om"),
-        "MPLBACKEND": "Agg",
-        "PYTHONUNBUFFERED": "1",
-    }
-    environment.pop("MS_JIT", None)
-    deadline = time.monotonic() + timeout
-    limit = None
-    with open(output_file, "wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, str(_CHILD), str(job_file)],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env=environment,
+    process = _Process(job, [sys.executable, str(_CHILD)])
+    limit = process.wait(timeout, stop, [process.output], lambda: False)
+    return _run(out, process.output, limit, process.code)
+
+
+def launch(job: Job, timeout: float, stop: threading.Event) -> list[Run]:
+    """Run the job in as many ranks as its world has, by MindSpore's msrun; one run for each."""
+    out = Path(job.out)
+    ranks = [rank_folder(out, rank) for rank in range(job.conditions.ranks)]
+    logs = out / "logs"
+    number = str(job.conditions.ranks)
+    command = [
+        *(sys.executable, "-m", "mindspore.parallel.cluster.run"),
+        *("--worker_num", number, "--local_worker_num", number, "--master_addr", "127.0.0.1"),
+        *("--master_port", str(_free_port()), "--log_dir", str(logs), "--join", "True"),
+        # It takes the first python of the path.
+        *("python", str(_CHILD)),
+    ]
+    process = _Process(job, command)
+    outputs = [logs / f"worker_{rank}.log" for rank in range(job.conditions.ranks)]
+    failed_at: float | None = None
+
+    def over() -> bool:
+        """Ranks that are done wait for the others; those wait for one that failed, in vain."""
+        nonlocal failed_at
+        ends = [_read(rank / REPORT).get("end") for rank in ranks]
+        if failed_at is None and any(end not in (None, *_REGULAR) for end in ends):
+            failed_at = time.monotonic()
+        return all(ends) or (failed_at is not None and time.monotonic() - failed_at > _GRACE)
+
+    limit = process.wait(timeout, stop, [process.output, *outputs], over)
+    printed = [output if output.exists() and output.stat().st_size else process.output for output in outputs]
+    runs = [_run(rank, output, limit, process.code) for rank, output in zip(ranks, printed, strict=True)]
+    failed = next((rank for rank, run in enumerate(runs) if run.report.get("end") not in (None, *_REGULAR)), None)
+    if failed is None or limit:
+        return runs
+    return [
+        run if run.report.get("end") else replace(run, failure=f"was ended, as rank {failed} failed", broke=False)
+        for run in runs
+    ]
+
+
+class _Process:
+    """A child in a session of its own, which does not outlive this process, however that ends."""
+
+    def __init__(self, job: Job, command: list[str]) -> None:
+        out = Path(job.out)
+        out.mkdir(parents=True)
+        (out / "om").mkdir()
+        job_file = out / "job.json"
+        self.output = out / "output"
+        job.write(job_file)
+        environment = {
+            "GLOG_v": "3",
+            **os.environ,
+            # Failing compilations and kernels leave their files there instead of in the working directory.
+            "MS_OM_PATH": str(out / "om"),
+            "MPLBACKEND": "Agg",
+            "PYTHONUNBUFFERED": "1",
+            "PATH": os.pathsep.join((os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath))),
+        }
+        environment.pop("MS_JIT", None)
+        with open(self.output, "wb") as output:
+            self._child = subprocess.Popen(
+                [*command, str(job_file)],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                start_new_session=True,
+                cwd=out,
+            )
+        # Its standard input ends when this process does, even if that is killed.
+        self._watch = subprocess.Popen(
+            ["/bin/sh", "-c", _WATCH, "sh", str(self._child.pid), str(Path(job.scratch).parent)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
+
+    @property
+    def code(self) -> int:
+        return self._child.returncode
+
+    def wait(self, timeout: float, stop: threading.Event, outputs: list[Path], over: Callable[[], bool]) -> str | None:
+        """Until the child ends, or all of it is ended; returns the limit that it went beyond, if it did."""
+        deadline = time.monotonic() + timeout
+        limit = None
         try:
-            while process.poll() is None:
-                if output_file.stat().st_size > _MOST_OUTPUT:
+            while self._child.poll() is None and not over():
+                if sum(output.stat().st_size for output in outputs if output.exists()) > _MOST_OUTPUT:
                     limit = f"printed more than {_MOST_OUTPUT // 1_000_000} MB"
                 elif time.monotonic() > deadline:
                     limit = f"did not end within {timeout:g} s"
@@ -82,16 +154,29 @@ def run(job: Job, timeout: float, stop: threading.Event) -> Run:
         finally:
             # The whole session: workers of data sets must not outlive the run.
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+                os.killpg(self._child.pid, signal.SIGKILL)
+            self._child.wait()
+            self._watch.kill()
+            self._watch.communicate()
+        return limit
+
+
+def _run(out: Path, output: Path, limit: str | None, code: int) -> Run:
     report = _read(out / REPORT)
-    failure, broke = (limit, False) if limit else _ending(report, process.returncode)
-    return Run(out, report, failure, broke, _tail(output_file))
+    failure, broke = (limit, False) if limit and not report.get("end") else _ending(report, code)
+    return Run(out, report, failure, broke, _tail(output))
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 def _ending(report: dict[str, Any], code: int) -> tuple[str | None, bool]:
     end = report.get("end")
-    if end in ("trained", "ended"):
+    if end in _REGULAR:
         return None, False
     if end is not None:
         return str(end), True

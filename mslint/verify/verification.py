@@ -18,7 +18,8 @@ from mslint.verify.compare import compare_step, random_operators
 from mslint.verify.conditions import Conditions
 from mslint.verify.job import Job, Timing
 from mslint.verify.mirror import Mirror, build, project_root
-from mslint.verify.process import Run, run
+from mslint.verify.process import Run, launch, run
+from mslint.verify.ranks import Rank, tell_ranks_apart
 from mslint.verify.result import ModeResult, Rewrite, StepResult, StepTime, Verification
 
 MODES = ("graph", "pynative")
@@ -63,13 +64,16 @@ def verify(
     ``replacements`` maps files of the user to their new content; ``arguments`` are the script's own; with
     ``entry`` it is imported and that function called, instead of being run as the main program; ``timeout`` (seconds)
     and ``memory_gb`` hold for each run, of which there are two a mode, four where dropout has to be switched
-    off; ``conditions`` say what the script finds there. With ``views`` the result holds the nodes of compiled graphs.
-    With ``time_rounds`` each step is made that often once more, in two further runs a mode, for the time that it takes.
-    The user's files are not written.
+    off; ``conditions`` say what the script finds there, and whether steps are run (else graph mode alone is looked at).
+    With ``views`` the result holds the nodes of compiled graphs. With ``time_rounds`` each step is made that often once
+    more, in two further runs a mode, for the time that it takes. The user's files are not written.
 
     Raises VerifierUnavailable if MindSpore is missing, and OSError if the script cannot be read.
     """
     require_mindspore()
+    if not conditions.runs_steps:
+        # PyNative mode compiles nothing: without running there is nothing to see.
+        modes = ("graph",)
     script = script.resolve(strict=True)
     directory = (working_directory or Path.cwd()).resolve()
     replaced = {path.resolve(): content for path, content in replacements.items()}
@@ -89,7 +93,8 @@ def verify(
             views,
         )
         # Both modes at once: a child mostly waits for imports and compiles on one core.
-        with ThreadPoolExecutor(max_workers=len(modes)) as pool:
+        # Several ranks wait for each other, so that every core counts.
+        with ThreadPoolExecutor(max_workers=1 if conditions.launch else len(modes)) as pool:
             try:
                 results = tuple(pool.map(sides.verify, modes))
                 if time_rounds:
@@ -131,39 +136,56 @@ class _Sides:
     stop: threading.Event = field(default_factory=threading.Event)
 
     def verify(self, mode: str) -> ModeResult:
-        original, rewritten, steps = self._compare(mode, dropout=True)
-        if any(step.verdict is Verdict.DIFFERENT and "Dropout" in " ".join(random_operators(step)) for step in steps):
+        ranks = self._compare(mode, dropout=True)
+        if any(
+            step.verdict is Verdict.DIFFERENT and "Dropout" in " ".join(random_operators(step))
+            for rank in ranks
+            for step in rank.steps
+        ):
             # Masks depend on how often and in what order dropout layers were built and run, not on what is computed.
-            original, rewritten, steps = self._compare(mode, dropout=False)
-            steps = tuple(
-                replace(step, reason=f"{step.reason}, with dropout switched off on both sides: its masks differ")
-                for step in steps
-            )
-        if rewritten is not None:
-            self.runs[mode] = original, rewritten
-        steps = tuple(map(_random_warning, steps))
-        verdict, reason = _conclude(original, rewritten, steps)
-        reports = [side.report for side in (original, rewritten) if side is not None]
-        failed = rewritten if rewritten is not None and not original.failure else original
+            ranks = [
+                rank.explained(lambda reason: f"{reason}, with dropout switched off on both sides: its masks differ")
+                for rank in self._compare(mode, dropout=False)
+            ]
+        first = ranks[0]
+        if first.rewritten is not None and len(ranks) == 1:
+            self.runs[mode] = first.original, first.rewritten
+        if not self.conditions.runs_steps:
+            ranks = [rank.explained(lambda _: self._why_structure_only()) for rank in ranks]
+        ranks = [replace(rank, steps=tuple(map(_random_warning, rank.steps))) for rank in ranks]
+        verdict, reason = _over_ranks([_conclude(rank.original, rank.rewritten, rank.steps) for rank in ranks])
+        runs = [run for rank in ranks for run in (rank.original, rank.rewritten) if run is not None]
+        failed = next((run for run in runs if run.failure), first.rewritten or first.original)
         return ModeResult(
             mode=mode,
             verdict=verdict,
             reason=reason,
-            steps=steps,
-            stand_ins=tuple(dict.fromkeys(what for report in reports for what in report.get("stand_ins", ()))),
+            steps=tuple(step for rank in ranks for step in rank.steps),
+            stand_ins=tuple(dict.fromkeys(what for run in runs for what in run.report.get("stand_ins", ()))),
             output=failed.output if verdict is Verdict.UNVERIFIED or failed.failure else "",
-            mindspore=original.report.get("mindspore"),
-            native_mode=original.report.get("native_mode"),
+            mindspore=first.original.report.get("mindspore"),
+            native_mode=first.original.report.get("native_mode"),
         )
 
-    def _compare(self, mode: str, *, dropout: bool) -> tuple[Run, Run | None, tuple[StepResult, ...]]:
-        original = self._run(mode, "original", dropout=dropout)
-        if not original.steps:
-            return original, None, ()
-        rewritten = self._run(mode, "rewritten", dropout=dropout, replay=original.out)
-        common = min(len(original.steps), len(rewritten.steps))
-        steps = tuple(compare_step(mode, index, original, rewritten, views=self.views) for index in range(common))
-        return original, rewritten, steps
+    def _why_structure_only(self) -> str:
+        if self.conditions.ranks > 1:
+            return (
+                f"structure only: compiled for rank 0 of {self.conditions.ranks}, not run, as the other ranks "
+                "are not there (--launch starts them)"
+            )
+        return "structure only: steps were compiled, not run"
+
+    def _compare(self, mode: str, *, dropout: bool) -> list[Rank]:
+        originals = self._runs(mode, "original", dropout=dropout)
+        if not all(run.steps for run in originals):
+            return [Rank(run, None, ()) for run in originals]
+        rewritten = self._runs(mode, "rewritten", dropout=dropout, replay=self._out(mode, "original", dropout=dropout))
+        ranks = []
+        for original, other in zip(originals, rewritten, strict=True):
+            common = min(len(original.steps), len(other.steps))
+            steps = tuple(compare_step(mode, index, original, other, views=self.views) for index in range(common))
+            ranks.append(Rank(original, other, steps))
+        return tell_ranks_apart(ranks) if len(ranks) > 1 else ranks
 
     def timed(self, result: ModeResult, rounds: int) -> ModeResult:
         """Add to each step how long it takes on both sides, which make their steps by turns."""
@@ -198,12 +220,28 @@ class _Sides:
             ),
         )
 
-    def _run(
+    def _run(self, mode: str, side: str, *, timing: Timing) -> Run:
+        return run(self._job(mode, side, timing=timing), self.timeout, self.stop)
+
+    def _runs(self, mode: str, side: str, *, dropout: bool, replay: Path | None = None) -> list[Run]:
+        """One run for each rank."""
+        job = self._job(mode, side, dropout=dropout, replay=replay)
+        if self.conditions.launch:
+            return launch(job, self.timeout, self.stop)
+        return [run(job, self.timeout, self.stop)]
+
+    def _place(self, mode: str, side: str, *, dropout: bool = True, timed: bool = False) -> Path:
+        return self.scratch / f"{mode}-{side}{'' if dropout else '-without-dropout'}{'-timed' if timed else ''}"
+
+    def _out(self, mode: str, side: str, *, dropout: bool) -> Path:
+        return self._place(mode, side, dropout=dropout) / "out"
+
+    def _job(
         self, mode: str, side: str, *, dropout: bool = True, replay: Path | None = None, timing: Timing | None = None
-    ) -> Run:
-        place = self.scratch / f"{mode}-{side}{'' if dropout else '-without-dropout'}{'-timed' if timing else ''}"
+    ) -> Job:
+        place = self._place(mode, side, dropout=dropout, timed=timing is not None)
         mirror = self._mirror(self.replacements if side == "rewritten" else {}, place / "tree")
-        job = Job(
+        return Job(
             script=str(mirror.script),
             arguments=list(self.arguments),
             entry=self.entry,
@@ -220,7 +258,6 @@ class _Sides:
             protected=[str(self.root), str(self.directory)],
             memory_gb=self.memory_gb,
         )
-        return run(job, self.timeout, self.stop)
 
     def _mirror(self, replacements: Mapping[Path, bytes], target: Path) -> Mirror:
         return build(self.root, self.script, self.directory, replacements, target)
@@ -248,6 +285,19 @@ def _conclude(original: Run, rewritten: Run | None, steps: Sequence[StepResult])
     if original.failure or rewritten.failure:
         reasons.append(f"the script {original.failure or rewritten.failure} later")
     return Verdict.EQUIVALENT, "; ".join(reasons)
+
+
+def _over_ranks(conclusions: Sequence[tuple[Verdict, str]]) -> tuple[Verdict, str]:
+    """The verdict of one mode from those of its ranks."""
+    if len(conclusions) == 1:
+        return conclusions[0]
+    for verdict in (Verdict.DIFFERENT, Verdict.UNVERIFIED, Verdict.EQUIVALENT):
+        told = [(rank, reason) for rank, (found, reason) in enumerate(conclusions) if found is verdict]
+        if told and len(told) == len(conclusions) and len({reason for _, reason in told}) == 1:
+            return verdict, f"on all {len(told)} ranks {told[0][1]}"
+        if told:
+            return verdict, "; ".join(f"rank {rank}: {reason}" for rank, reason in told)
+    return Verdict.UNVERIFIED, "no rank was started"
 
 
 def _random_warning(step: StepResult) -> StepResult:

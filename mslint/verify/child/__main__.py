@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import resource
+import signal
 import sys
+import time
 import traceback
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -17,7 +20,9 @@ if sys.path[0] == str(Path(__file__).parent):
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from mslint.verify.child import sources
-from mslint.verify.job import DESCRIPTOR, Job
+from mslint.verify.job import DESCRIPTOR, Job, rank_folder
+
+_PR_SET_PDEATHSIG = 1
 
 
 def main(job: Job) -> NoReturn:
@@ -29,7 +34,16 @@ def main(job: Job) -> NoReturn:
     os.chdir(job.directory)
     if job.mode == "pynative":
         os.environ["MS_JIT"] = "0"
+    conditions = job.conditions
     out = Path(job.out)
+    replay = Path(job.replay) if job.replay else None
+    if conditions.launch:
+        _end_with_the_launcher()
+        if os.environ["MS_ROLE"] == "MS_SCHED":
+            _schedule()
+        rank = int(os.environ["RANK_ID"])
+        out, replay = rank_folder(out, rank), replay and rank_folder(replay, rank)
+        out.mkdir()
     if job.sources:
         sources.install(out / "dumps", job.root)
     from mslint.verify.child import graphs, packages, standins, surplus, world
@@ -46,6 +60,9 @@ def main(job: Job) -> NoReturn:
         report.save()
         sys.stdout.flush()
         sys.stderr.flush()
+        while conditions.launch:
+            # The other ranks may still have to hear from this one.
+            time.sleep(60)
         os._exit(0)
 
     (out / DESCRIPTOR).write_bytes(graphs.descriptor())
@@ -53,7 +70,6 @@ def main(job: Job) -> NoReturn:
 
     report.data["mindspore"] = mindspore.__version__
     report.data["native_mode"] = "pynative"
-    conditions = job.conditions
     standins.install(job.mode, report)
     world.install(report, conditions.ranks, conditions.launch)
     surplus.install(report)
@@ -61,14 +77,23 @@ def main(job: Job) -> NoReturn:
     FakeData(report, conditions.fake_data, conditions.inputs, job.root).install()
     if not job.dropout:
         standins.drop_dropout(report)
-    replay = Path(job.replay) if job.replay else None
     probe = None
     if job.timing is None:
-        probe = Probe(report, out, replay, job.root, lambda: end("trained"))
+        probe = Probe(
+            report,
+            out,
+            replay,
+            job.root,
+            lambda: end("trained"),
+            numbers=conditions.runs_steps,
+            own_state=conditions.launch,
+        )
         probe.install()
     else:
         Stopwatch(report, job.root, job.timing, lambda: end("trained")).install()
-    mindspore.set_seed(1)
+    if not conditions.launch:
+        # Ranks that are not seeded alike are what launching them is to show.
+        mindspore.set_seed(1)
     report.save()
     sys.dont_write_bytecode = True
     forbid_writes(job.scratch, job.protected, lambda path: report.stand_in(f"writing {path}: refused"))
@@ -84,6 +109,21 @@ def main(job: Job) -> NoReturn:
     if probe is not None:
         probe.close()
     end(how)
+
+
+def _end_with_the_launcher() -> None:
+    """Ask the kernel to kill this process when msrun ends, which starts its workers in sessions of their own."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _schedule() -> NoReturn:
+    """Be the scheduler, by which ranks find each other; it never runs the script."""
+    import mindspore
+    from mindspore import communication
+
+    mindspore.set_device("CPU")
+    communication.init()
+    os._exit(0)
 
 
 def _run(job: Job) -> None:

@@ -33,8 +33,15 @@ _HOW_TO_DESCRIBE = "--input NAME=TYPE[SHAPE], once for each column of its batche
 class _Batches(dataset.GeneratorDataset):  # type: ignore[misc]
     """Batches as the user describes them; whatever the script makes of the data set, these come out."""
 
-    def __init__(self, inputs: list[Input], names: list[str]) -> None:
-        super().__init__(_Drawn(lambda number: rows.batch(inputs, names, number), _BATCHES), names, shuffle=False)
+    def __init__(self, *_arguments: Any, **_options: Any) -> None:
+        """Nothing: where it stands for a GeneratorDataset, Python hands it that one's arguments once more."""
+
+    @classmethod
+    def of(cls, inputs: list[Input], names: list[str]) -> _Batches:
+        made = object.__new__(cls)
+        source = _Drawn(lambda number: rows.batch(inputs, names, number), _BATCHES)
+        dataset.GeneratorDataset.__init__(made, source, names, shuffle=False)
+        return made
 
     def split(self, sizes: Sequence[Any], randomize: bool = True) -> list[Any]:
         return [self] * len(sizes)
@@ -132,7 +139,7 @@ class FakeData:
             f"{name} {one.dtype}{list(one.shape)}" for name, one in zip(names, self._inputs, strict=True)
         )
         self._report.stand_in(f"{what}: missing, random batches stand in for it and its pipeline ({described})")
-        return _Batches(self._inputs, names)
+        return _Batches.of(self._inputs, names)
 
     def _names(self, columns: list[str]) -> list[str]:
         known = (

@@ -5,7 +5,9 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from mindspore import _c_expression
+import mindspore as ms
+import numpy as np
+from mindspore import Tensor, _c_expression
 from mindspore.train import mind_ir_pb2
 
 from mslint.verify.child.sources import with_sources
@@ -18,7 +20,16 @@ except ImportError:  # before 2.10
 # With this phase the compiler stops before kernel selection: operators without a CPU kernel do not matter.
 _PHASE = "export.mindir"
 
-__all__ = ["NoMindIR", "api", "cell_graph", "descriptor", "function_graph", "has_backward"]
+__all__ = [
+    "NoMindIR",
+    "api",
+    "blank_results",
+    "cell_graph",
+    "communicates",
+    "descriptor",
+    "function_graph",
+    "has_backward",
+]
 
 
 class NoMindIR(Exception):
@@ -56,6 +67,43 @@ def has_backward(graph: bytes) -> bool:
     return any(
         node.domain.startswith("Gradients") for function in (model.graph, *model.functions) for node in function.node
     )
+
+
+def communicates(graph: bytes) -> bool:
+    """Whether ranks exchange something in the graph."""
+    from mslint.verify.mindir import COMMUNICATION, operator_of
+
+    model = mind_ir_pb2.ModelProto()
+    model.ParseFromString(graph)
+    return any(
+        operator_of(node) in COMMUNICATION for function in (model.graph, *model.functions) for node in function.node
+    )
+
+
+def blank_results(graph: bytes) -> Any:
+    """What a call of the graph would give in structure, shapes and types; all zeros."""
+    model = mind_ir_pb2.ModelProto()
+    model.ParseFromString(graph)
+    results = tuple(
+        _blank(output.attr_info) if output.HasField("attr_info") else _blank_tensor(output.tensor[0])
+        for output in model.graph.output
+    )
+    return results[0] if len(results) == 1 else results
+
+
+def _blank(described: Any) -> Any:
+    if described.values:
+        return tuple(map(_blank, described.values))
+    if described.type == mind_ir_pb2.AttributeProto.SCALAR or not described.tensors:
+        return 0
+    return _blank_tensor(described.tensors[0])
+
+
+def _blank_tensor(described: Any) -> Any:
+    name = mind_ir_pb2.TensorProto.DataType.Name(described.data_type).lower()
+    kind = getattr(ms, {"float": "float32", "double": "float64"}.get(name, name))
+    # A length that is known when the graph runs only is negative.
+    return Tensor(np.zeros([max(length, 1) for length in described.dims], np.float32)).astype(kind)
 
 
 def descriptor() -> bytes:

@@ -25,7 +25,15 @@ from mslint.verify.child.gradients import (
     paired,
     without_auxiliary,
 )
-from mslint.verify.child.graphs import NoMindIR, api, cell_graph, function_graph, has_backward
+from mslint.verify.child.graphs import (
+    NoMindIR,
+    api,
+    blank_results,
+    cell_graph,
+    communicates,
+    function_graph,
+    has_backward,
+)
 from mslint.verify.child.place import caller
 from mslint.verify.child.recording import (
     OPTIMIZERS,
@@ -54,9 +62,24 @@ class Probe:
     A step begins with the first outermost call that may belong to a training step (a cell in training mode or one that
     holds an optimizer or a gradient operation; a gradient function), and it is complete once an optimizer has run. The
     process ends, by ``finish``, when a step comes round again and no further optimizer waits for its first.
+
+    Without ``numbers`` (graph mode only) graphs of steps are compiled, not run: zeros stand for what they would give.
+    With ``own_state`` a run that starts from the state of another one notes its own, too.
     """
 
-    def __init__(self, report: Report, out: Path, replay: Path | None, root: str, finish: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        report: Report,
+        out: Path,
+        replay: Path | None,
+        root: str,
+        finish: Callable[[], None],
+        *,
+        numbers: bool = True,
+        own_state: bool = False,
+    ) -> None:
+        self._numbers = numbers
+        self._own_state = own_state
         self._report = report
         self._out = out
         self._replay = replay
@@ -70,6 +93,7 @@ class Probe:
         self._closed = 0
         self._expected_steps = number_of_steps(replay) if replay is not None else 0
         self._rounds = 0
+        self._in_known_step = False
         self._deadline: float | None = None
         self._in_forward = False
         self._in_gradient = False
@@ -107,13 +131,25 @@ class Probe:
             if not self._step.complete and self._belongs(site, inputs, self._step):
                 return
             self.close()
-        if site in self._seen_sites:
+        if inner and self._in_known_step:
+            return
+        self._in_known_step = site in self._seen_sites
+        if self._in_known_step:
             self._came_round()
             return
         if self._closed >= _MAX_STEPS:
             self._finish()
         self._kept_alive.append(kept)
-        self._step = Step(self._closed, name, caller(self._root), inputs, self._out, self._replay)
+        self._step = Step(
+            self._closed,
+            name,
+            caller(self._root),
+            inputs,
+            self._out,
+            self._replay,
+            numbers=self._numbers,
+            own_state=self._own_state,
+        )
         self._step.sites.add(site)
         ms.set_seed(_SEED)
         self._calls.clear()
@@ -201,6 +237,9 @@ class Probe:
                 self._add_graph(
                     step, ("cell", id(optimizer)), "optimizer", lambda: cell_graph(optimizer, arguments, options)
                 )
+        if step is not None and graph and not self._numbers:
+            self._updated()
+            return True
         result = call(optimizer, *arguments, **options)
         if outermost:
             self._updated()
@@ -269,7 +308,7 @@ class Probe:
             return call.run()
         if call.site in self._seen_sites:
             self._begin(call.site, call.name, call.inputs, call.kept)
-            return call.run()
+            return call.run() if self._numbers else blank_results(call.front_end())
         graph: bytes | None = None
         trains = False
         problem = ""
@@ -281,6 +320,8 @@ class Probe:
         except Exception as error:  # whatever the compiler raises: the run will raise it, too
             problem = _first_line(error)
         if not trains and not call.may_train and self._step is None:
+            if not self._numbers and graph is not None and communicates(graph):
+                return blank_results(graph)
             self._gradientless.add(call.site)
             self._kept_alive.append(call.kept)
             return call.run()
@@ -292,6 +333,8 @@ class Probe:
             step.add_graph(call.site, graph, "step")
         else:
             step.lack_graph(f"{call.name}: {problem}")
+        if not self._numbers:
+            return self._compiled(step, call, trains, graph)
         if not trains:
             result = call.run()
             step.add_loss("separate", result)
@@ -305,6 +348,21 @@ class Probe:
         if not call.gradient.gives_value:
             self._evaluate_loss(step, call.kept, call.gradient.own_arguments(call.inputs[0]), call.inputs[1])
         return result
+
+    def _compiled(self, step: Step, call: _GraphCall, trains: bool, graph: bytes | None) -> Any:
+        """Go on as if the graph had been run."""
+        step.gradients += trains
+        if trains and call.gradient is None:
+            own = _optimizers_in(call.kept)
+            step.optimizers += own if own is not None else live_optimizers()
+        self._write(step)
+        self._updated()
+        if graph is None:
+            # Nobody knows what it would give.
+            self.close()
+            self._finish()
+            return None
+        return blank_results(graph)
 
     def _run_training_graph(self, step: Step, call: _GraphCall) -> Any:
         optimizers = live_optimizers()
@@ -440,6 +498,14 @@ def _may_train(cell: Any) -> bool:
         if any(isinstance(value, (composite.GradOperation, composite._Grad, *OPTIMIZERS)) for value in held):
             return True
     return False
+
+
+def _optimizers_in(called: Any) -> list[Any] | None:
+    """The optimizers that a cell holds; None if it is no cell, as functions reach theirs in any way."""
+    if not isinstance(called, nn.Cell):
+        return None
+    held = (value for _, cell in called.cells_and_names() for value in (cell, *vars(cell).values()))
+    return [value for value in held if isinstance(value, OPTIMIZERS)]
 
 
 def _first_line(error: BaseException) -> str:

@@ -28,7 +28,16 @@ class Step:
     """
 
     def __init__(
-        self, index: int, name: str, location: str | None, inputs: Any, out: Path, replay: Path | None
+        self,
+        index: int,
+        name: str,
+        location: str | None,
+        inputs: Any,
+        out: Path,
+        replay: Path | None,
+        *,
+        numbers: bool = True,
+        own_state: bool = False,
     ) -> None:
         self.index = index
         self.name = name
@@ -54,9 +63,14 @@ class Step:
         self._gradients: dict[str, Any] = {}
         self._optimizer_gradients: dict[str, Any] = {}
         self._names = {id(parameter): name for name, parameter in live_parameters().items()}
-        if replay is None:
+        self._numbers = numbers
+        if not numbers:
+            return
+        if replay is None or own_state:
             save_arrays(state_file(out, index), snapshot(inputs))
-        elif state_file(replay, index).exists():
+        if replay is None:
+            return
+        if state_file(replay, index).exists():
             for remark in restore(load_arrays(state_file(replay, index)), inputs):
                 self.remark(remark)
         else:
@@ -137,6 +151,8 @@ class Step:
 
     def save_result(self) -> None:
         """Write the numbers that are known by now, with all parameters as they are now."""
+        if not self._numbers:
+            return
         result: dict[str, Any] = {}
         # The most outward value wins: what the training cell returns, then the gradient function's, then a forward's.
         for source in ("output", "value", "forward", "separate"):
