@@ -188,8 +188,11 @@ class _Sides:
         return tell_ranks_apart(ranks) if len(ranks) > 1 else ranks
 
     def timed(self, result: ModeResult, rounds: int) -> ModeResult:
-        """Add to each step how long it takes on both sides, which make their steps by turns."""
-        if not result.steps:
+        """Add to each step how long it takes on both sides, which make their steps by turns.
+
+        Nothing is added where steps are not run, or by several ranks, which wait for each other.
+        """
+        if not (result.steps and result.mode in self.runs and self.conditions.runs_steps):
             return result
         turns = {side: self.scratch / f"{result.mode}-{side}.turn" for side in _SIDES}
         for pipe in turns.values():
