@@ -48,7 +48,7 @@ def main(job: Job) -> NoReturn:
         sources.install(out / "dumps", job.root)
     from mslint.verify.child import graphs, packages, standins, surplus, world
     from mslint.verify.child.fakedata import FakeData
-    from mslint.verify.child.guard import forbid_writes
+    from mslint.verify.child.guard import forbid_writes, lead_writes_aside
     from mslint.verify.child.probe import Probe
     from mslint.verify.child.report import Report
     from mslint.verify.child.timing import Stopwatch
@@ -73,7 +73,7 @@ def main(job: Job) -> NoReturn:
     standins.install(job.mode, report)
     world.install(report, conditions.ranks, conditions.launch)
     surplus.install(report)
-    packages.install(report, job.root)
+    packages.install(report)
     FakeData(report, conditions.fake_data, conditions.inputs, job.root).install()
     if not job.dropout:
         standins.drop_dropout(report)
@@ -96,6 +96,9 @@ def main(job: Job) -> NoReturn:
         mindspore.set_seed(1)
     report.save()
     sys.dont_write_bytecode = True
+    lead_writes_aside(
+        job.scratch, job.protected, lambda path: report.stand_in(f"writing {path}: led to a temporary folder")
+    )
     forbid_writes(job.scratch, job.protected, lambda path: report.stand_in(f"writing {path}: refused"))
     how = "ended"
     try:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from typing import Any
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 # Events of https://docs.python.org/3/library/audit_events.html that change a file tree: which arguments are the paths.
@@ -20,6 +22,47 @@ _CHANGES = {
     "os.chmod": (0,),
     "shutil.rmtree": (0,),
 }
+
+
+def lead_writes_aside(scratch: str, protected: Sequence[str], led: Callable[[str], None]) -> None:
+    """Let folders and files that Python code writes at absolute paths (``/cache``, ``/home``) lie in the scratch folder.
+
+    Scripts make such folders before they train; ``led`` hears of each. What lies in a ``protected`` folder is left to
+    `forbid_writes`, which refuses it.
+    """
+    scratch = os.path.realpath(scratch)
+    usual = (scratch, os.path.realpath(tempfile.gettempdir()), "/dev", "/proc")
+    closed = tuple(os.path.realpath(folder) for folder in protected)
+    make_folder, open_file = os.mkdir, builtins.open
+
+    def aside(path: Any) -> str | None:
+        if isinstance(path, int):
+            return None
+        real = os.path.realpath(os.fsdecode(path))
+        if _within(real, usual) or _within(real, closed):
+            return None
+        return os.path.join(scratch, "aside", real.lstrip(os.sep))
+
+    def mkdir(path: Any, *arguments: Any, **options: Any) -> None:
+        other = aside(path)
+        if other is None or os.path.exists(path):
+            make_folder(path, *arguments, **options)
+            return
+        led(os.fsdecode(path))
+        os.makedirs(other, exist_ok=True)
+
+    def open_aside(file: Any, mode: str = "r", *arguments: Any, **options: Any) -> Any:
+        other = aside(file)
+        if other is not None and any(letter in mode for letter in "wxa+"):
+            led(os.fsdecode(file))
+            os.makedirs(os.path.dirname(other), exist_ok=True)
+            file = other
+        elif other is not None and not os.path.exists(file) and os.path.exists(other):
+            file = other
+        return open_file(file, mode, *arguments, **options)
+
+    vars(os)["mkdir"] = mkdir
+    vars(builtins)["open"] = open_aside
 
 
 def forbid_writes(scratch: str, protected: Sequence[str], refused: Callable[[str], None]) -> None:

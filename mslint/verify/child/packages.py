@@ -23,15 +23,18 @@ _SILENT = {
 _CATCHING = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
 
 
-def install(report: Report, root: str) -> None:
+# Code below these is none of the user's.
+_LIBRARIES = tuple({folder + os.sep for folder in (sys.prefix, sys.base_prefix, str(Path(__file__).parents[2]))})
+
+
+def install(report: Report) -> None:
     """From now on the user's code finds a placeholder where it imports a package that is missing."""
-    sys.meta_path.append(_Finder(report, root + os.sep))
+    sys.meta_path.append(_Finder(report))
 
 
 class _Finder(MetaPathFinder, Loader):
-    def __init__(self, report: Report, root: str) -> None:
+    def __init__(self, report: Report) -> None:
         self._report = report
-        self._root = root
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -48,7 +51,7 @@ class _Finder(MetaPathFinder, Loader):
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and (frame.f_code.co_filename == __file__ or "importlib" in frame.f_code.co_filename):
             frame = frame.f_back
-        if frame is None or not frame.f_code.co_filename.startswith(self._root):
+        if frame is None or frame.f_code.co_filename.startswith(_LIBRARIES):
             return False
         return not any(first <= frame.f_lineno <= last for first, last in _guarded(frame.f_code.co_filename))
 

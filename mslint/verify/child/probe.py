@@ -88,6 +88,7 @@ class Probe:
         self._step: Step | None = None
         self._depth = 0
         self._seen_sites: set[Any] = set()
+        self._trained_sites: set[Any] = set()
         self._kept_alive: list[Any] = []
         self._used_optimizers: set[int] = set()
         self._closed = 0
@@ -115,6 +116,7 @@ class Probe:
         if step is None or not step.has_gradient:
             return
         self._seen_sites |= step.sites
+        self._trained_sites |= step.training_sites
         self._used_optimizers |= {id(optimizer) for optimizer in step.optimizers}
         if not step.complete:
             step.save_result()
@@ -127,6 +129,11 @@ class Probe:
         """A call that may be the first of a step, or belongs to the open one; an ``inner`` one never ends that."""
         if self._step is not None:
             if inner:
+                return
+            if site in self._trained_sites and not self._step.has_gradient:
+                # What began as a step of its own was the way to one that is had.
+                self._step = None
+                self._came_round()
                 return
             if not self._step.complete and self._belongs(site, inputs, self._step):
                 return
@@ -254,6 +261,7 @@ class Probe:
         gradients = self._step.gradients if self._step is not None else 0
         result = call(cell, *arguments, **options)
         if self._step is not None and self._step.gradients != gradients:
+            self._step.training_sites.add(("cell", id(cell)))
             self._step.add_output(result)
             self._updated()
         return result
@@ -340,6 +348,7 @@ class Probe:
             step.add_loss("separate", result)
             return result
         step.gradients += 1
+        step.training_sites.add(call.site)
         self._write(step)
         if call.gradient is None:
             return self._run_training_graph(step, call)
@@ -352,6 +361,8 @@ class Probe:
     def _compiled(self, step: Step, call: _GraphCall, trains: bool, graph: bytes | None) -> Any:
         """Go on as if the graph had been run."""
         step.gradients += trains
+        if trains:
+            step.training_sites.add(call.site)
         if trains and call.gradient is None:
             own = _optimizers_in(call.kept)
             step.optimizers += own if own is not None else live_optimizers()
@@ -415,6 +426,8 @@ class Probe:
                 name = name_of(function)
                 site = ("gradient", identity_of(function), names_of(weights))
                 self._begin(site, name, (arguments, keywords), function, inner=self._depth > 0)
+                if self._step is not None:
+                    self._step.training_sites.add(site)
                 outer, self._in_gradient = self._in_gradient, True
                 try:
                     with self._inside():

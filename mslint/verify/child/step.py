@@ -43,6 +43,8 @@ class Step:
         self.name = name
         self.location = location
         self.sites: set[Any] = set()
+        self.training_sites: set[Any] = set()
+        """Those that take gradients."""
         self.optimizers: list[Any] = []
         self.gradients = 0
         """How many gradients were taken so far."""
