@@ -16,6 +16,7 @@ from mslint.semantics.module import Module, find
 
 # What nn.TrainOneStepCell.__init__ assigns (read in 2.10.0's mindspore/nn/wrap/cell_wrapper.py).
 _TRAIN_STEP_ATTRIBUTES = ("network", "optimizer", "weights", "sens", "grad_reducer")
+_COPIES = ("copy.deepcopy", "pickle.dump", "pickle.dumps")
 _PARAMETER_LISTS = ("trainable_params", "get_parameters", "untrainable_params")
 _CONTAINERS = ("mindspore.ParameterTuple", "tuple", "list")
 
@@ -25,7 +26,8 @@ class Home:
     """A place for ``network`` and ``weights`` to be made a gradient function of, and what calls it there.
 
     ``replaced`` is the statement that built the old operator or gradient function; the new one goes below ``anchor``, or
-    takes the old one's place if there is no anchor.
+    takes the old one's place if there is no anchor. Where a class has no ``__init__`` of its own, one that hands everything
+    on to its base is written above the method ``below``.
     """
 
     callee: str
@@ -35,11 +37,14 @@ class Home:
     indent: str
     replaced: cst.SimpleStatementLine | None
     anchor: cst.CSTNode | None = None
+    below: cst.FunctionDef | None = None
 
     def edits(self, module: Module, lines: Sequence[str]) -> list[Edit]:
         """Return the edits that put the statements ``lines`` here."""
         block = list(lines)
         spaced = block[0].lstrip().startswith("def ")
+        if self.below is not None:
+            return [self._constructor(module, self.below, [*([""] if spaced else []), *block])]
         if self.replaced is None or self.anchor is not None:
             assert self.anchor is not None
             above = [self.indent + text for text in comments_above(module, self.replaced)] if self.replaced else []
@@ -58,17 +63,27 @@ class Home:
         content = newline(module).join([*gap, *above, *block])
         return [Edit(Position(first, 1), module.end(self.replaced.body[0]), content)]
 
+    def _constructor(self, module: Module, method: cst.FunctionDef, block: list[str]) -> Edit:
+        """Return the edit that writes an ``__init__`` with the statements ``block`` above ``method``."""
+        first = min((method, *method.decorators), key=module.start)
+        outer = indentation(module, first)
+        handed_on = "*args, **kwargs"
+        place = Position(module.start(first).row - len(comments_above(module, first)), 1)
+        lines = [
+            f"{outer}def __init__({self_name(method)}, {handed_on}):",
+            f"{self.indent}super().__init__({handed_on})",
+            *block,
+            "",
+        ]
+        return Edit(place, place, in_lines(module, lines))
+
 
 def find_home(module: Module, operator: GradientOperator, sites: Sequence[Site], name: str | None) -> Home | None:
-    """Return where the one gradient function of all ``sites`` can be built, or None if it must be built at each.
+    """Return where the one gradient function of ``sites``, all alike, can be built, or None if it must be built at each.
 
     ``name`` is the attribute that is to hold it; None keeps the operator's own.
     """
     first = sites[0].application
-    if any(not _alike(module, first.network, site.application.network) for site in sites) or any(
-        not _alike(module, first.weights, site.application.weights) for site in sites
-    ):
-        return None
     if first.kept_in is not None and all(site.application is first for site in sites):
         kept = _where_kept(module, first.kept_in, sites[0], name)
         if kept is not None:
@@ -81,7 +96,13 @@ def find_home(module: Module, operator: GradientOperator, sites: Sequence[Site],
     return None
 
 
-def _alike(module: Module, one: cst.BaseExpression | None, other: cst.BaseExpression | None) -> bool:
+def alike(module: Module, one: Site, other: Site) -> bool:
+    """Tell whether two sites differentiate the same network by the same weights."""
+    first, second = one.application, other.application
+    return _same(module, first.network, second.network) and _same(module, first.weights, second.weights)
+
+
+def _same(module: Module, one: cst.BaseExpression | None, other: cst.BaseExpression | None) -> bool:
     if one is None or other is None:
         return one is other
     return normal(module, sole_value(module, one)) == normal(module, sole_value(module, other))
@@ -141,14 +162,17 @@ def _bound_before(module: Module, expression: cst.CSTNode, line: cst.SimpleState
 def _in_init(
     module: Module, operator: GradientOperator, owner: CellClass, sites: Sequence[Site], name: str | None
 ) -> Home | None:
+    built = operator.holder is not None and isinstance(module.scope(operator.holder), cst.FunctionDef)
+    if operator.construction is not None and not built and _copied(module):
+        return None
     init = owner.methods.get("__init__")
-    if init is None or not isinstance(init.body, cst.IndentedBlock):
+    if init is not None and not isinstance(init.body, cst.IndentedBlock):
         return None
     site = sites[0]
     assert site.application.network is not None
-    network = expression_in_init(module, owner, init, site, site.application.network)
+    network = _expression_in_init(module, owner, init, site, site.application.network)
     weights = (
-        expression_in_init(module, owner, init, site, site.application.weights)
+        _expression_in_init(module, owner, init, site, site.application.weights)
         if site.application.weights is not None
         else (f"{network[0]}.trainable_params()", network[1])
         if network
@@ -156,19 +180,21 @@ def _in_init(
     )
     if network is None or weights is None:
         return None
+    attribute = name or operator.attribute or "grad"
+    if init is None:
+        return None if built else _in_new_init(module, owner, attribute, network[0], weights[0])
     body: list[cst.CSTNode] = list(init.body.body)
     places = [
-        _top(module, init, place) for dep in network[1] | weights[1] for place in _assigned(module, owner, init, dep)
+        _top(module, init, place)
+        for needed in network[1] | weights[1]
+        for place in _assigned(module, owner, init, needed) or ()
     ]
     if None in places:
         return None
     rows = [body.index(place) for place in places if place is not None]
-    attribute = name or operator.attribute or "grad"
-    this = self_name(init)
-    held = f"{this}.{attribute}"
+    held = f"{self_name(init)}.{attribute}"
     line = statement_of(module, operator.holder) if operator.holder is not None else None
-    in_method = operator.holder is not None and isinstance(module.scope(operator.holder), cst.FunctionDef)
-    if operator.attribute is not None and line is not None and in_method:
+    if operator.attribute is not None and line is not None and built:
         top = _top(module, init, line)
         if top is None or not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1:
             return None
@@ -182,13 +208,36 @@ def _in_init(
     return Home(held, held, network[0], weights[0], indentation(module, body[0]), line, anchor)
 
 
-def expression_in_init(
-    module: Module, owner: CellClass, init: cst.FunctionDef, site: Site, expression: cst.BaseExpression
+def _in_new_init(module: Module, owner: CellClass, attribute: str, network: str, weights: str) -> Home | None:
+    """Return a home in an ``__init__`` that the class does not have yet and that only hands on to its base."""
+    block = owner.node.body
+    first = next((item for item in block.body if isinstance(item, cst.FunctionDef)), None)
+    if first is None or not isinstance(block, cst.IndentedBlock):
+        return None
+    held = f"{self_name(first)}.{attribute}"
+    indent = indentation(module, min((first, *first.decorators), key=module.start))
+    outer = indentation(module, owner.node)
+    return Home(held, held, network, weights, indent + indent[len(outer) :], None, below=first)
+
+
+def _copied(module: Module) -> bool:
+    """Tell whether the program copies objects: a gradient function that a copy holds is still that of the first object.
+
+    A Cell that holds a GradOperation cannot be copied or pickled (MindSpore 2.10.0: TypeError), so this matters only for
+    an operator that is kept elsewhere.
+    """
+    program = module.program
+    files = program.neighbourhood(module.source.path.absolute())
+    return any(program.dotted_in(file, use) in _COPIES for file in files for use in program.facts(file).uses)
+
+
+def _expression_in_init(
+    module: Module, owner: CellClass, init: cst.FunctionDef | None, site: Site, expression: cst.BaseExpression
 ) -> tuple[str, set[str]] | None:
     """Return ``expression``, used in a step, as it reads in ``__init__``, and the attributes of ``self`` it needs there."""
     value = sole_value(module, expression)
     this = self_name(site.function) if site.function else ""
-    if this != self_name(init):
+    if init is not None and this != self_name(init):
         return None
     if isinstance(value, cst.Call):
         return _call_in_init(module, owner, init, site, value)
@@ -197,7 +246,7 @@ def expression_in_init(
         root = root.value
     if isinstance(root, cst.Attribute):
         attribute = root.attr.value
-        return (module.code(value), {attribute}) if _assigned(module, owner, init, attribute) else None
+        return (module.code(value), {attribute}) if _assigned(module, owner, init, attribute) is not None else None
     if isinstance(root, cst.Name) and root.value != this:
         bound = module.lookup(root.value, root)
         if bound and all(module.scope(found.node) is module.tree for found in bound):
@@ -206,31 +255,31 @@ def expression_in_init(
 
 
 def _call_in_init(
-    module: Module, owner: CellClass, init: cst.FunctionDef, site: Site, value: cst.Call
+    module: Module, owner: CellClass, init: cst.FunctionDef | None, site: Site, value: cst.Call
 ) -> tuple[str, set[str]] | None:
     function = value.func
     if isinstance(function, cst.Attribute) and function.attr.value in _PARAMETER_LISTS and not value.args:
-        inner = expression_in_init(module, owner, init, site, function.value)
+        inner = _expression_in_init(module, owner, init, site, function.value)
         return (f"{inner[0]}.{function.attr.value}()", inner[1]) if inner else None
     name = module.resolve(function) or (function.value if isinstance(function, cst.Name) else "")
     if name in _CONTAINERS and len(value.args) == 1 and not value.args[0].star:
-        inner = expression_in_init(module, owner, init, site, value.args[0].value)
+        inner = _expression_in_init(module, owner, init, site, value.args[0].value)
         return (f"{module.code(function)}({inner[0]})", inner[1]) if inner else None
     return None
 
 
-def _assigned(module: Module, owner: CellClass, init: cst.FunctionDef, attribute: str) -> list[cst.CSTNode]:
-    """Return the statements after which ``self.attribute`` is what it stays; none if that cannot be told."""
-    if set_from_outside(module, owner, attribute):
-        return []
+def _assigned(
+    module: Module, owner: CellClass, init: cst.FunctionDef | None, attribute: str
+) -> list[cst.CSTNode] | None:
+    """Return the statements of ``init`` after which ``self.attribute`` is what it stays; None if that cannot be told."""
+    if _set_from_outside(module, owner, attribute):
+        return None
     found = owner.assigned.get(attribute, [])
     if found:
-        return [item.statement for item in found] if all(item.method is init for item in found) else []
-    inherited = any(base in TRAIN_STEPS for base in owner.lineage) and attribute in _TRAIN_STEP_ATTRIBUTES
-    for base in owner.lineage:
-        known = module.program.class_facts(base)
-        inherited = inherited or (known is not None and attribute in known[1].assigned)
-    if not inherited:
+        return [item.statement for item in found] if all(item.method is init for item in found) else None
+    if not _inherited(module, owner, attribute):
+        return None
+    if init is None:
         return []
     for call in find(init, cst.Call):
         if (
@@ -239,10 +288,19 @@ def _assigned(module: Module, owner: CellClass, init: cst.FunctionDef, attribute
             and (isinstance(call.func.value, cst.Call) or module.resolve(call.func.value))
         ):
             return [call]
-    return []
+    return None
 
 
-def set_from_outside(module: Module, owner: CellClass, attribute: str) -> bool:
+def _inherited(module: Module, owner: CellClass, attribute: str) -> bool:
+    """Tell whether a base sets ``attribute`` in its ``__init__``, and none sets it later."""
+    bases = [known[1] for base in owner.lineage if (known := module.program.class_facts(base)) is not None]
+    if any(attribute in base.updated for base in bases):
+        return False
+    of_mindspore = attribute in _TRAIN_STEP_ATTRIBUTES and any(base in TRAIN_STEPS for base in owner.lineage)
+    return of_mindspore or any(attribute in base.assigned for base in bases)
+
+
+def _set_from_outside(module: Module, owner: CellClass, attribute: str) -> bool:
     """Tell whether a subclass or other code may give ``attribute`` another value once ``__init__`` is through."""
     program, path = module.program, module.source.path.absolute()
     for reference in program.subclasses(owner.reference):

@@ -67,6 +67,11 @@ def read_sites(module: Module, operator: GradientOperator) -> list[Site]:
             f"the GradOperation itself is handed on in row {module.start(use).row}; "
             "build the gradient function with mindspore.value_and_grad where the network is known and hand that on"
         )
+    if operator.partial is not None:
+        raise Manual(
+            f"the operator is built by the functools.partial in row {module.start(operator.partial).row}; "
+            "write GradOperation with its options where it is used"
+        )
     if None in (operator.get_all, operator.get_by_list, operator.sens_param):
         raise Manual("the options of GradOperation are not literal True or False, so what it returns is not known")
     _check_holder(module, operator)
@@ -151,6 +156,8 @@ def _site(module: Module, operator: GradientOperator, application: Application, 
         site.target = module.code(parent.targets[0].target)
         if isinstance(parent.targets[0].target, cst.Tuple) and not parent.targets[0].target.lpar:
             site.target = f"({site.target})"
+    elif isinstance(parent, cst.AnnAssign) and parent.value is site.result:
+        site.target = module.code(parent.target)
     return site
 
 

@@ -10,7 +10,15 @@ import libcst as cst
 from codemods.gradient_site import Site, is_stored, reads
 from codemods.statements import one_line
 from mslint.semantics.cells import is_self, self_name
-from mslint.semantics.gradients import Forward, GradientOperator, Statement, find_forward, sole_value
+from mslint.semantics.gradients import (
+    Forward,
+    GradientOperator,
+    Statement,
+    find_forward,
+    normal,
+    sole_value,
+    statement_of,
+)
 from mslint.semantics.module import Module, find, walk
 from mslint.semantics.sensitivity import Scale, is_name, mentions, operator_called, scale_of
 
@@ -32,6 +40,7 @@ _BUILTINS = frozenset(
         "min",
     ]
 )
+_ZEROS = ("mindspore.ops.zeros_like", "mindspore.ops.ZerosLike", "mindspore.numpy.zeros_like")
 _TENSOR_METHODS = frozenset(["astype", "to", "view", "reshape", "mean", "sum", "squeeze", "float", "half"])
 _ORDERED = ("assign", "Assign", "depend", "Depend", "NPU", "load", "Load", "scatter", "Scatter")
 _ANEW = (cst.Call, cst.Await, cst.Yield, cst.NamedExpr, cst.Lambda)
@@ -56,7 +65,7 @@ class OneForward:
     forward: Forward
     outputs: str
     gradients: str
-    removed: list[cst.SimpleStatementLine]
+    removed: list[Statement]
     at_gradient: bool
     weighed: str | None = None
     scaled: bool = False
@@ -87,11 +96,12 @@ def one_forward(
             raise NotOneForward(
                 f"`{module.code(argument)}` is worked out anew for the gradient, and may be another value then"
             )
-    if not isinstance(site.statement, cst.SimpleStatementLine) or len(site.statement.body) != 1:
+    alone = isinstance(site.statement, cst.SimpleStatementLine) and len(site.statement.body) == 1
+    if not alone and site.statement is not forward.statement:
         raise NotOneForward("the gradient is taken in the head of a block or beside other statements in one line")
     if site.inputs_used:
         raise NotOneForward("the gradients of the inputs are used too")
-    target = forward.assign.targets[0].target
+    target = forward.target
     merged = OneForward(site, forward, _target(module, target), site.target or "", [], False)
     kept: list[cst.CSTNode] = [argument.value for argument in site.arguments]
     if site.sensitivity is not None:
@@ -100,7 +110,7 @@ def one_forward(
             kept.append(site.sensitivity.value)
     if not merged.gradients:
         merged.gradients = fresh(module, site, "grads")
-    merged.removed = _only_for_gradient(module, merged, kept, needed)
+    merged.removed += _only_for_gradient(module, merged, kept, needed)
     merged.at_gradient = _place(module, merged, kept)
     return merged
 
@@ -132,6 +142,10 @@ def _weigh(
             _scale(module, merged, scale)
             return
     outputs = _outputs(module, merged, target)
+    looped = _tuple_from_loop(module, merged, sens, outputs)
+    if looped is not None:
+        _scale_first_output(module, merged, looped)
+        return
     if outputs and isinstance(value, cst.Tuple) and len(value.elements) == len(outputs) > 1:
         scales = [
             scale_of(module, site.owner, sole_value(module, element.value), name)
@@ -142,16 +156,63 @@ def _weigh(
             for element, name in zip(value.elements, outputs, strict=True)
         ]
         if scales[0] is not None and all(zeros[1:]):
-            merged.tuple_output = True
-            merged.loss = "outputs"
-            _scale(module, merged, scales[0])
-            merged.scaled = True
+            _scale_first_output(module, merged, scales[0])
             return
     if any(mentions(value, name) for name in (*outputs, merged.outputs)) or _uses(module, value, outputs):
         raise NotOneForward("the sensitivity is computed from the loss in a way that mslint does not see through")
     if not sens_param_known:
         raise NotOneForward("this MindSpore has no sens_param in value_and_grad")
     merged.weighed = one_line(module, sens)
+
+
+def _scale_first_output(module: Module, merged: OneForward, scale: Scale) -> None:
+    merged.tuple_output = True
+    merged.loss = "outputs"
+    _scale(module, merged, scale)
+    merged.scaled = True
+
+
+def _tuple_from_loop(module: Module, merged: OneForward, sens: cst.BaseExpression, outputs: list[str]) -> Scale | None:
+    """Return the scale of the first output where a loop appends zeros for the others.
+
+    ``sens = (scale,)`` and ``for i in range(1, len(outputs)): sens += (zeros_like(outputs[i]),)``.
+    """
+    site = merged.site
+    bound = module.lookup(sens.value, sens) if isinstance(sens, cst.Name) else []
+    if len(bound) != 2 or not outputs or not isinstance(sens, cst.Name) or site.function is None:
+        return None
+    first, appended = bound
+    loop = module.enclosing(appended.node, cst.For)
+    if not isinstance(first.value, cst.Tuple) or len(first.value.elements) != 1 or loop not in merged.forward.between:
+        return None
+    opened = statement_of(module, first.node)
+    assert isinstance(loop, cst.For)
+    if opened not in merged.forward.between or not _appends_zeros(module, merged, loop, sens.value):
+        return None
+    if not all(_inside(module, place, [loop, sens]) for place in reads(module, sens.value, site.function)):
+        return None
+    scale = scale_of(module, site.owner, sole_value(module, first.value.elements[0].value), outputs[0])
+    if scale is not None:
+        merged.removed += [opened, loop]
+    return scale
+
+
+def _appends_zeros(module: Module, merged: OneForward, loop: cst.For, name: str) -> bool:
+    """Tell whether all that ``loop`` does is to append zeros to the tuple ``name`` for each output but the first."""
+    line = loop.body.body[0] if len(loop.body.body) == 1 else None
+    small = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else line
+    if not isinstance(small, cst.AugAssign) or not isinstance(small.value, cst.Tuple) or loop.orelse is not None:
+        return False
+    zeros = small.value.elements[0].value
+    if len(small.value.elements) != 1 or not isinstance(zeros, cst.Call) or len(zeros.args) != 1:
+        return False
+    texts = [normal(module, node) for node in (small.target, loop.iter, zeros.args[0].value)]
+    index = module.code(loop.target)
+    return (
+        texts == [f"_({name})", f"_(range(1, len({merged.outputs})))", f"_({merged.outputs}[{index}])"]
+        and isinstance(small.operator, cst.AddAssign)
+        and operator_called(module, merged.site.owner, zeros) in _ZEROS
+    )
 
 
 def _uses(module: Module, value: cst.BaseExpression, outputs: list[str]) -> bool:
@@ -188,7 +249,7 @@ def _outputs(module: Module, merged: OneForward, target: cst.BaseExpression) -> 
 def _zero(module: Module, site: Site, value: cst.BaseExpression, output: str) -> bool:
     if isinstance(value, cst.Call) and len(value.args) == 1 and is_name(value.args[0].value, output):
         name = operator_called(module, site.owner, value)
-        return name in ("mindspore.ops.zeros_like", "mindspore.ops.ZerosLike", "mindspore.numpy.zeros_like")
+        return name in _ZEROS
     scale = scale_of(module, site.owner, value, output)
     if scale is None or not isinstance(scale.value, (cst.Integer, cst.Float)):
         return False
@@ -234,7 +295,7 @@ def _only_for_gradient(
     site = merged.site
     if site.function is None:
         return []
-    gone: list[cst.CSTNode] = [site.application.node]
+    gone: list[cst.CSTNode] = [site.application.node, *merged.removed]
     if site.sensitivity is not None and merged.weighed is None:
         gone.append(site.sensitivity)
     wanted = {name.value for node in kept for name in find(node, cst.Name)} | set(merged.extra) | set(needed)
@@ -288,7 +349,6 @@ def _place(module: Module, merged: OneForward, kept: list[cst.CSTNode]) -> bool:
     for statement in list(staying):
         if _sets(statement) == merged.gradients and inert(module, merged.site, statement):
             # `grads = None`, set anew by the gradient: left standing it would now undo it.
-            assert isinstance(statement, cst.SimpleStatementLine)
             merged.removed.append(statement)
             staying.remove(statement)
     results = {
@@ -311,7 +371,7 @@ def _place(module: Module, merged: OneForward, kept: list[cst.CSTNode]) -> bool:
             raise NotOneForward(f"row {module.start(statement).row} uses a variable that the gradient sets anew")
     if not any(needed & set(_bound(module, statement)) for statement in staying):
         return False
-    outputs = {name.value for name in find(merged.forward.assign.targets[0], cst.Name)}
+    outputs = {name.value for name in find(merged.forward.target, cst.Name)}
     for statement in staying:
         if outputs & {name.value for name in find(statement, cst.Name)}:
             raise NotOneForward(f"row {module.start(statement).row} needs the loss and gives what the gradient needs")

@@ -8,7 +8,7 @@ output. ``nn.TrainOneStepCell`` holds ``self.grad`` (by list, with sensitivity) 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -20,6 +20,7 @@ Kept = tuple[cst.Assign | cst.AnnAssign, CellClass | None, str | None, str | Non
 """Where something is kept: the assignment, and the class and attribute or the variable it goes to."""
 
 GRAD_OPERATION = "mindspore.ops.GradOperation"
+_PARTIAL = "functools.partial"
 TRAIN_STEPS = ("mindspore.nn.TrainOneStepCell", "mindspore.nn.TrainOneStepWithLossScaleCell")
 _OPTIONS = ("get_all", "get_by_list", "sens_param")
 _INHERITED = {"grad": (False, True, True), "grad_no_sens": (False, True, False)}
@@ -28,7 +29,7 @@ Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
 _STATEMENTS = (cst.SimpleStatementLine, cst.BaseCompoundStatement)
 
 
-@dataclass
+@dataclass(eq=False)
 class Application:
     """``operator(network, weights)``: the gradient function, and the calls of it."""
 
@@ -59,6 +60,8 @@ class GradientOperator:
     """The assignment to that attribute or variable."""
     origin: str = ""
     """For an inherited operator, the class that builds it."""
+    partial: cst.CSTNode | None = None
+    """The assignment of the ``functools.partial`` that builds it, if that is kept in a variable."""
     applications: list[Application] = field(default_factory=list)
     escapes: list[cst.CSTNode] = field(default_factory=list)
     """Uses of the operator other than applying it: passed as an argument, returned, kept in a container."""
@@ -77,7 +80,9 @@ class Forward:
 
     call: cst.Call
     statement: cst.SimpleStatementLine
-    assign: cst.Assign
+    assignment: cst.BaseSmallStatement
+    target: cst.BaseExpression
+    """What the loss is assigned to."""
     between: tuple[Statement, ...]
     """The statements after it and before the gradient."""
 
@@ -93,16 +98,44 @@ class _Search:
         self.classes = all_classes(module)
 
     def run(self) -> list[GradientOperator]:
-        found = [
-            self._built(call)
-            for call in find(self.module.tree, cst.Call)
-            if self.module.resolve(call.func) == GRAD_OPERATION
-        ]
+        found = []
+        for call in find(self.module.tree, cst.Call):
+            if self.module.resolve(call.func) == GRAD_OPERATION:
+                found.append(self._built(call, call.args))
+            elif self._is_partial(call):
+                found += self._built_by(call)
         return found + list(self._inherited())
 
-    def _built(self, call: cst.Call) -> GradientOperator:
-        get_all, get_by_list, sens_param = _options(call)
-        operator = GradientOperator(call, get_all, get_by_list, sens_param)
+    def _is_partial(self, call: cst.Call) -> bool:
+        """Tell whether ``call`` is ``functools.partial(GradOperation, ...)``."""
+        return (
+            bool(call.args)
+            and self.module.resolve(call.args[0].value) == GRAD_OPERATION
+            and self.module.resolve(call.func) == _PARTIAL
+        )
+
+    def _built_by(self, partial: cst.Call) -> Iterator[GradientOperator]:
+        """Yield the operators that are built by calling ``partial``."""
+        arguments = partial.args[1:]
+        parent = self.module.parents[partial]
+        if isinstance(parent, cst.Call) and parent.func is partial:
+            yield self._built(parent, [*arguments, *parent.args])
+            return
+        kept = self._kept(partial)
+        if kept is None:
+            yield GradientOperator(partial, *_options(arguments), escapes=[partial])
+            return
+        for use in self._uses(kept):
+            holder = self.module.parents[use]
+            if isinstance(holder, cst.Call) and holder.func is use:
+                operator = self._built(holder, [*arguments, *holder.args])
+            else:
+                operator = GradientOperator(partial, *_options(arguments), escapes=[use])
+            operator.partial = kept[0]
+            yield operator
+
+    def _built(self, call: cst.Call, arguments: Sequence[cst.Arg]) -> GradientOperator:
+        operator = GradientOperator(call, *_options(arguments))
         parent = self.module.parents[call]
         if isinstance(parent, cst.Call) and parent.func is call:
             operator.applications.append(self._application(parent))
@@ -218,9 +251,10 @@ class _Search:
         return offered  # type: ignore[return-value]
 
 
-def _options(call: cst.Call) -> tuple[bool | None, bool | None, bool | None]:
+def _options(arguments: Sequence[cst.Arg]) -> tuple[bool | None, bool | None, bool | None]:
     values: dict[str, bool | None] = dict.fromkeys(_OPTIONS, False)
-    for index, argument in enumerate(call.args):
+    # Those of a functools.partial come first, its keywords too.
+    for index, argument in enumerate(sorted(arguments, key=lambda argument: argument.keyword is not None)):
         if argument.star:
             return None, None, None
         name = argument.keyword.value if argument.keyword else _OPTIONS[index] if index < len(_OPTIONS) else ""
@@ -290,19 +324,42 @@ def find_forward(
     network = normal(module, sole_value(module, application.network))
     body: list[Statement] = [item for item in block.body if isinstance(item, _STATEMENTS)]
     index = body.index(statement)
-    for place in range(index - 1, -1, -1):
+    for place in range(index, -1, -1):
         candidate = body[place]
-        if not isinstance(candidate, cst.SimpleStatementLine) or len(candidate.body) != 1:
+        assignment = _assignment(module, candidate, call if place == index else None)
+        if assignment is None:
             continue
-        assign = candidate.body[0]
-        if not isinstance(assign, cst.Assign) or len(assign.targets) != 1 or not isinstance(assign.value, cst.Call):
+        target, forward = _assigned(assignment)
+        if target is None or not isinstance(forward, cst.Call):
             continue
-        forward = assign.value
         function = forward.func
         if isinstance(function, cst.Attribute) and function.attr.value == "construct":
             function = function.value
         if normal(module, sole_value(module, function)) != network:
             continue
         if [normal(module, argument) for argument in forward.args] == arguments:
-            return Forward(forward, candidate, assign, tuple(body[place + 1 : index]))
+            assert isinstance(candidate, cst.SimpleStatementLine)
+            return Forward(forward, candidate, assignment, target, tuple(body[place + 1 : index]))
     return None
+
+
+def _assignment(module: Module, line: Statement, gradient: cst.Call | None) -> cst.BaseSmallStatement | None:
+    """Return the one statement in ``line``, or the one just before that of ``gradient``, which stands in the same line."""
+    if not isinstance(line, cst.SimpleStatementLine):
+        return None
+    if gradient is None:
+        return line.body[0] if len(line.body) == 1 else None
+    above = {gradient, *module.ancestors(gradient)}
+    place = next(index for index, item in enumerate(line.body) if item in above)
+    return line.body[place - 1] if place > 0 else None
+
+
+def _assigned(statement: cst.BaseSmallStatement) -> tuple[cst.BaseExpression | None, cst.BaseExpression | None]:
+    """Return what ``statement`` assigns to and the value: ``x = value``, ``x: Tensor = value`` or ``(x := value)``."""
+    if isinstance(statement, cst.Assign) and len(statement.targets) == 1:
+        return statement.targets[0].target, statement.value
+    if isinstance(statement, cst.AnnAssign):
+        return statement.target, statement.value
+    if isinstance(statement, cst.Expr) and isinstance(statement.value, cst.NamedExpr):
+        return statement.value.target, statement.value.value
+    return None, None

@@ -23,9 +23,10 @@ class WholeNetworkGrad(Rule):
 
     What it does
         Reports each ``GradOperation(get_by_list=True)`` that is applied to a network and its weights, wherever it is kept
-        (an attribute, a variable, nowhere) and whatever it is imported as, and the use of the ``self.grad`` that
-        ``nn.TrainOneStepCell`` and ``nn.TrainOneStepWithLossScaleCell`` hand down. Derivatives with respect to inputs
-        (physics losses, attacks, gradient penalties) are left alone: there GradOperation says what is meant.
+        (an attribute, a variable, nowhere), whatever it is imported as and whether a ``functools.partial`` builds it, and
+        the use of the ``self.grad`` that ``nn.TrainOneStepCell`` and ``nn.TrainOneStepWithLossScaleCell`` hand down.
+        Derivatives with respect to inputs (physics losses, attacks, gradient penalties) are left alone: there
+        GradOperation says what is meant.
 
     Why it matters
         A step written this way names the network twice: once for the loss, once for the gradients. In PyNative mode both
@@ -148,6 +149,23 @@ class WholeNetworkGrad(Rule):
                 grads = gradient(x, y)
                 optimizer(grads)
                 print(loss)
+        """,
+        # Built by a functools.partial.
+        """
+        from functools import partial
+        from mindspore import nn, ops
+
+        by_list = partial(ops.GradOperation, get_by_list=True)
+
+        class Step(nn.Cell):
+            def __init__(self, network, weights):
+                super().__init__()
+                self.network = network
+                self.weights = weights
+                self.grad = by_list(sens_param=True)  # <- MS101
+
+            def construct(self, x, sens):
+                return self.grad(self.network, self.weights)(x, sens)
         """,
         # Handed on: reported, left to a person.
         """
