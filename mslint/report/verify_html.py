@@ -349,7 +349,7 @@ def _unmatched(title: str, nodes: Sequence[GraphNode], lines: _Lines, side: int)
             element("th", group[0].operator, element("span", f" {group[0].kind}", class_="quiet"), scope="row"),
             element("td", f"{len(group):,}", class_="number"),
             element("td", f"{sum(node.bytes for node in group):,}", class_="number"),
-            element("td", ", ".join(group[0].shapes)),
+            element("td", ", ".join(shape.replace(" ", "\N{NO-BREAK SPACE}") for shape in group[0].shapes)),
             element(
                 "td",
                 element("span", "/".join(group[0].cells), class_="scope"),

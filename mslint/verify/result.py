@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import comb
 from statistics import median, quantiles
 
 from mslint.findings import Verdict
@@ -106,9 +107,13 @@ class StepTime:
 
     @property
     def within_noise(self) -> bool:
-        """Whether the middle halves overlap."""
-        (low, high), (other_low, other_high) = self.quartiles
-        return low <= other_high and other_low <= high
+        """Whether chance may have made one side the faster one in as many pairs of steps (sign test, 5 %).
+
+        Both steps of a pair were made one after the other, so that what slows the machine slows both.
+        """
+        pairs = [before - after for before, after in zip(self.before, self.after, strict=False) if before != after]
+        fewer = min(sum(pair > 0 for pair in pairs), sum(pair < 0 for pair in pairs))
+        return sum(comb(len(pairs), wins) for wins in range(fewer + 1)) / 2 ** len(pairs) > 0.025
 
 
 @dataclass(frozen=True)

@@ -159,12 +159,29 @@ def test_times_are_of_as_many_steps_as_asked_for_on_both_sides(verification: Ver
     assert verify_text.render(verification).count("on this machine") == 2
 
 
-def test_times_that_overlap_are_noise() -> None:
-    clear = StepTime((10.0, 11.0, 12.0), (5.0, 5.5, 6.0))
-    assert clear.medians == (11.0, 5.5)
-    assert clear.ratio == 0.5
-    assert not clear.within_noise
-    assert StepTime((10.0, 11.0, 12.0), (5.0, 11.0, 12.0)).within_noise
+@pytest.mark.parametrize(
+    ("before", "after", "noise"),
+    [
+        # Two equal halves of the pairs each way, one the other way, none; too few pairs to tell; no difference at all.
+        ([10.0] * 10, [5.0, 15.0] * 5, True),
+        ([10.0] * 10, [5.0] * 9 + [15.0], False),
+        ([10.0] * 10, [15.0] * 10, False),
+        ([10.0] * 5, [5.0] * 5, True),
+        ([10.0] * 10, [10.0] * 10, True),
+        # What slows the machine slows both: the middle halves overlap, each pair says the same.
+        ([10.0, 20.0] * 5, [9.0, 18.0] * 5, False),
+    ],
+)
+def test_a_difference_counts_if_pairs_of_steps_agree_on_it(
+    before: list[float], after: list[float], noise: bool
+) -> None:
+    assert StepTime(tuple(before), tuple(after)).within_noise is noise
+
+
+def test_times_are_told_by_their_medians() -> None:
+    time = StepTime((10.0, 11.0, 99.0), (5.0, 5.5, 6.0))
+    assert time.medians == (11.0, 5.5)
+    assert time.ratio == 0.5
 
 
 # -- graphs made up ----------------------------------------------------------------------------------------------------
