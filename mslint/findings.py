@@ -51,13 +51,15 @@ class Position:
 class Edit:
     """Replace the text from ``start`` up to, not including, ``end`` by ``content``.
 
-    ``filename`` is the absolute path of the file to edit, None for the one that the finding stands in.
+    ``filename`` is the absolute path of the file to edit, None for the one that the finding stands in; ``cell`` is the number
+    of the notebook's cell that the places are in.
     """
 
     start: Position
     end: Position
     content: str
     filename: str | None = None
+    cell: int | None = None
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,12 @@ class Related:
     start: Position
     end: Position
     message: str
+    cell: int | None = None
+
+    @property
+    def text_name(self) -> str:
+        """The text that the place is in, as it is shown: the file, or a cell of it."""
+        return _text_name(self.filename, self.cell)
 
 
 @dataclass(frozen=True)
@@ -100,3 +108,12 @@ class Finding:
     cell: int | None = None
     url: str | None = None
     subject: object = field(default=None, compare=False, repr=False)
+
+    @property
+    def text_name(self) -> str:
+        """The text that the finding is in, as it is shown: the file, or a cell of it."""
+        return _text_name(self.filename, self.cell)
+
+
+def _text_name(filename: str, cell: int | None) -> str:
+    return filename if cell is None else f"{filename}:cell {cell}"

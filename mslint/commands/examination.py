@@ -11,12 +11,13 @@ from mslint.commands.work import Work
 from mslint.console import Progress, error
 from mslint.findings import Finding
 from mslint.rules.registry import Narrowed
+from mslint.source.notebook import in_cells
 from mslint.source.text import Source
 
 
 @dataclass
 class Examination:
-    """The findings in all files, and the texts they are in by file name.
+    """The findings in all files, and the texts they are in by name.
 
     ``complete`` unless something could not be checked to the end. ``asked`` holds, for each file that could, the codes of
     the rules all of whose findings are known.
@@ -42,15 +43,15 @@ def examine_all(work: Work) -> Examination:
 
 
 def _examine(source: Source, work: Work, done: Examination) -> None:
-    rules = work.rules_for(source.path)
-    checked = examine(source, rules, work.program, all_codemods(), work.version_for(source.path))
+    rules = work.rules_for(source.file)
+    checked = examine(source, rules, work.program, all_codemods(), work.version_for(source.file))
     for failure in checked.failures:
         error(failure)
     if checked.complete:
         codes = (rule.code for rule in rules if not isinstance(rule, Narrowed))
-        done.asked[source.path] = frozenset(codes)
+        done.asked[source.file] = frozenset(codes)
     else:
         done.complete = False
-    done.findings += checked.findings
+    done.findings += (in_cells(finding, work.notebooks) for finding in checked.findings)
     if checked.findings:
-        done.texts[source.filename] = source.text
+        done.texts |= source.notebook.texts() if source.notebook else {source.filename: source.text}

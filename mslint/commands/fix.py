@@ -24,6 +24,7 @@ from mslint.report.style import Style
 from mslint.report.summary import counted
 from mslint.rules.registry import all_rules
 from mslint.source.files import python_files
+from mslint.source.notebook import Notebook, in_cells
 from mslint.source.text import Source, Unreadable, read
 from mslint.source.write import write_all
 
@@ -65,14 +66,22 @@ def run(options: Namespace) -> int:
         for problem in dict.fromkeys(problems):
             error(problem)
         for result in () if problems else group:
-            left = baselines.fresh(result.left, {result.source.filename: result.text}, exempt=())
-            results.append(replace(result, left=tuple(left)))
+            results.append(replace(result, left=tuple(_unsilenced(result, work.notebooks, baselines))))
     # The summary gives way where standard output is a patch, or a source that came through standard input.
     piped = options.diff or STDIN in work.paths
     print(_summary(results, options.diff, refused), end="", file=sys.stderr if piped else sys.stdout)
     if len(results) < len(sources):
         return 2
     return int(any(result.changed if options.diff else result.left for result in results) or bool(refused))
+
+
+def _unsilenced(result: Rewritten, notebooks: Mapping[Path, Notebook], baselines: Baselines) -> list[Finding]:
+    """Return the findings left in ``result`` that no baseline holds, by cell if it is one of the ``notebooks``."""
+    if result.source.notebook is None:
+        return baselines.fresh(result.left, {result.source.filename: result.text}, exempt=())
+    current = result.source.notebook.rewritten(result.text)
+    left = [in_cells(finding, {**notebooks, result.source.file: current}) for finding in result.left]
+    return baselines.fresh(left, current.texts(), exempt=())
 
 
 def _refused(groups: Sequence[Sequence[Rewritten]], work: Work) -> dict[str, str]:
@@ -99,7 +108,9 @@ def _chosen(names: Sequence[str]) -> tuple[AnyCodemod, ...]:
 def _syntax_errors(result: Rewritten) -> Iterator[str]:
     for finding in result.left:
         if finding.code == SYNTAX_ERROR[0]:
-            yield f"{_place(finding)}: {finding.message}"
+            notebook = result.source.notebook
+            told = in_cells(finding, {result.source.file: notebook}) if notebook else finding
+            yield f"{_place(told)}: {told.message}"
 
 
 def _groups(results: Sequence[Rewritten]) -> Iterator[list[Rewritten]]:
@@ -116,7 +127,7 @@ def _groups(results: Sequence[Rewritten]) -> Iterator[list[Rewritten]]:
 def _save(results: Sequence[Rewritten]) -> Iterator[str]:
     """Write the new texts where the old ones came from, all or none; yield what went wrong."""
     try:
-        contents = {result.source.path: result.source.encode(result.text) for result in results}
+        contents = {result.source.file: result.source.encode(result.text) for result in results}
         if results and results[0].source.from_stdin:
             sys.stdout.buffer.writelines(contents.values())
         else:
@@ -202,7 +213,7 @@ def _reason(finding: Finding) -> str:
 
 
 def _place(finding: Finding) -> str:
-    return f"{finding.filename}:{finding.start.row}:{finding.start.column}"
+    return f"{finding.text_name}:{finding.start.row}:{finding.start.column}"
 
 
 def rewrite_files(
@@ -228,4 +239,4 @@ def rewrite_files(
             raise UsageError(problem)
         if result.failures:
             raise RuntimeError("\n".join(result.failures))
-    return {result.source.path: result.source.encode(result.text) for result in results if result.changed}
+    return {result.source.file: result.source.encode(result.text) for result in results if result.changed}

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 from mslint.commands.rewriting import Rewritten
 from mslint.console import UsageError
 from mslint.findings import Verdict
+from mslint.source.notebook import SUFFIX
 from mslint.source.text import Unreadable, shown
 
 if TYPE_CHECKING:
     from mslint.program.project import Program
 
+_NOTEBOOK = "unverified: notebooks are not run; `jupyter nbconvert --to script` makes a script of one"
 Group = Sequence[Rewritten]
 """Results that are written together, or not at all."""
 
@@ -34,7 +36,7 @@ def unproven(groups: Sequence[Group], program: Program) -> dict[int, str]:
     except VerifierUnavailable as problem:
         raise UsageError(str(problem)) from None
     scripts = {number: _scripts(group, program) for number, group in enumerate(groups)}
-    reasons: dict[int, str] = {}
+    reasons = {number: _NOTEBOOK for number, group in enumerate(groups) if _rewrites_notebook(group)}
     for script in sorted(set(chain.from_iterable(scripts.values()))):
         concerned = [number for number, found in scripts.items() if script in found]
         reason = _doubt(script, [groups[number] for number in concerned])
@@ -46,14 +48,21 @@ def unproven(groups: Sequence[Group], program: Program) -> dict[int, str]:
                 reasons.setdefault(number, alone)
     for number, found in scripts.items():
         if not found:
-            reasons[number] = "unverified: no script of the program runs it; name one, or try `mslint verify --entry`"
+            reasons.setdefault(
+                number, "unverified: no script of the program runs it; name one, or try `mslint verify --entry`"
+            )
     return reasons
 
 
 def _scripts(group: Group, program: Program) -> set[Path]:
     """Return the scripts that run a changed file of ``group``."""
     changed = [result.source.path for result in group if result.changed]
-    return {user for path in changed for user in program.users(path) if program.is_script(user)}
+    users = {user for path in changed for user in program.users(path) if program.is_script(user)}
+    return {user for user in users if not user.name.endswith(f"{SUFFIX}.py")}
+
+
+def _rewrites_notebook(group: Group) -> bool:
+    return any(result.changed and result.source.notebook for result in group)
 
 
 def _doubt(script: Path, groups: Iterable[Group]) -> str | None:

@@ -46,6 +46,8 @@ def examine(
             except Exception as exception:
                 failures.append(internal_error(f"codemod {entry.name}", source.filename, exception))
             break
+        if source.notebook and finding.fix:
+            finding = replace(finding, fix=source.notebook.within_cells(finding.fix))
         # The subject has served; kept, it would hold the file's whole tree in memory until the report is written.
         findings.append(replace(finding, subject=None))
     return replace(checked, findings=tuple(findings), failures=tuple(failures))

@@ -144,7 +144,9 @@ class _Rewriting:
         """Make the fixes that ``file`` needs and that go together; tell whether there were any."""
         path = file.source.path
         self._looked_at[path] = self._clock
-        checked = examine(file.current, self._rules(file), self._program, self._codemods, self._version_for(path))
+        checked = examine(
+            file.current, self._rules(file), self._program, self._codemods, self._version_for(file.source.file)
+        )
         wanted = self._codes | {SYNTAX_ERROR[0]}
         file.left = tuple(self._within_reach(finding) for finding in checked.findings if finding.code in wanted)
         if not checked.complete:
@@ -169,7 +171,7 @@ class _Rewriting:
 
     def _rules(self, file: Rewritten) -> list[AnyRule]:
         """Return the rules to ask: those whose findings can be rewritten, all if there are comments to be judged by them."""
-        rules = self._rules_for(file.source.path)
+        rules = self._rules_for(file.source.file)
         if UnusedSuppression.code in self._codes and may_suppress(file.text):
             return list(rules)
         return [rule for rule in rules if rule.code in self._codes]

@@ -7,7 +7,7 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +18,7 @@ from mslint.console import UsageError, error, remedy, warning
 from mslint.rules.registry import AnyRule, all_rules
 from mslint.rules.selection import check_selectors, selected
 from mslint.source.files import located, matched, patterns, python_files
+from mslint.source.notebook import SUFFIX, Notebook, stand_in
 from mslint.source.text import Source, Unreadable, decode, read, shown
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ class Work:
 
     @property
     def files(self) -> list[Path]:
-        """The Python files, standard input apart; a warning if there are none at all."""
+        """The Python files and notebooks, standard input apart; a warning if there are none at all."""
         return self._found[0]
 
     @property
@@ -141,7 +142,22 @@ class Work:
             typed = self._standard_input
         except Unreadable:  # whoever reads the sources is told
             typed = None
-        return Program(self.files) if typed is None else Program([typed.path], {typed.path: typed.text})
+        if typed is not None:
+            return Program([typed.path], {typed.path: typed.text})
+        scripts = [path for path in self.files if path.suffix != SUFFIX]
+        texts = {stand_in(path): notebook.text for path, notebook in self.notebooks.items()}
+        return Program([*scripts, *texts], texts)
+
+    @cached_property
+    def notebooks(self) -> dict[Path, Notebook]:
+        """The notebooks among the files, those that can be read."""
+        found: dict[Path, Notebook] = {}
+        for path in [STDIN] * (STDIN in self.paths) + [path for path in self.files if path.suffix == SUFFIX]:
+            with suppress(Unreadable):  # whoever reads the sources is told
+                source = self._standard_input if path == STDIN else read(path)
+                if source is not None and source.notebook is not None:
+                    found[source.file] = source.notebook
+        return found
 
     @cached_property
     def _standard_input(self) -> Source | None:

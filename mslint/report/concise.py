@@ -13,7 +13,7 @@ def render(findings: Sequence[Finding], texts: Mapping[str, str], colour: bool) 
     paint = Style(colour)
     lines = []
     for finding in findings:
-        place = f"{finding.filename}:{finding.start.row}:{finding.start.column}"
+        place = f"{finding.text_name}:{finding.start.row}:{finding.start.column}"
         lines.append(
             f"{paint.bold(place)}: {paint.severity(finding, finding.code)} {finding.message}{_mark(finding)}\n"
         )

@@ -16,19 +16,19 @@ _CONTEXT = 2
 def render(findings: Sequence[Finding], texts: Mapping[str, str], colour: bool) -> str:
     """Return the findings, each with its frame of source text, followed by an empty line."""
     paint = Style(colour)
-    rows = {filename: lines_of(text) for filename, text in texts.items()}
-    return "".join(line + "\n" for finding in findings for line in _lines(finding, rows[finding.filename], paint))
+    rows = {name: lines_of(text) for name, text in texts.items()}
+    return "".join(line + "\n" for finding in findings for line in _lines(finding, rows[finding.text_name], paint))
 
 
 def _lines(finding: Finding, rows: Sequence[str], paint: Style) -> Iterator[str]:
-    place = f"{finding.filename}:{finding.start.row}:{finding.start.column}"
+    place = f"{finding.text_name}:{finding.start.row}:{finding.start.column}"
     kind = paint.severity(finding, f"{finding.severity.value} {finding.code}")
     yield f"{paint.bold(place)}: {kind} {paint.bold(finding.name)}: {finding.message}"
     yield from _frame(finding, rows, paint)
     if finding.fix:
         yield f"  fix: {finding.fix.applicability.value} ({finding.fix.codemod}): {finding.fix.message}"
     for related in finding.related:
-        yield f"  note: {related.filename}:{related.start.row}:{related.start.column} {related.message}"
+        yield f"  note: {related.text_name}:{related.start.row}:{related.start.column} {related.message}"
     yield ""
 
 

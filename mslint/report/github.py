@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mslint.findings import Finding, Severity
+from mslint.report.places import in_file
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 
@@ -18,19 +19,20 @@ def render(findings: Sequence[Finding], texts: Mapping[str, str], colour: bool) 
 
 
 def _command(finding: Finding) -> str:
+    start, end = in_file(finding, finding.start), in_file(finding, finding.end)
     properties = {
         "title": f"mslint {finding.code} ({finding.name})",
         "file": finding.filename,
-        "line": finding.start.row,
-        "endLine": finding.end.row,
-        "col": finding.start.column,
+        "line": start.row,
+        "endLine": end.row,
+        "col": start.column,
     }
-    if finding.start.row == finding.end.row:
-        properties["endColumn"] = finding.end.column  # over several lines GitHub takes no columns
+    if start.row == end.row:
+        properties["endColumn"] = end.column  # over several lines GitHub takes no columns
     else:
         del properties["col"]
     listed = ",".join(f"{key}={_in_property(str(value))}" for key, value in properties.items())
-    place = f"{finding.filename}:{finding.start.row}:{finding.start.column}"
+    place = f"{finding.text_name}:{finding.start.row}:{finding.start.column}"
     return f"::{_COMMANDS[finding.severity]} {listed}::{_in_message(f'{place}: {finding.code} {finding.message}')}"
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from mslint.findings import Finding, Position, Severity
 from mslint.report.fingerprints import fingerprints
+from mslint.report.places import in_file, in_words
 
 _SEVERITIES = {Severity.ERROR: "major", Severity.WARNING: "minor", Severity.INFO: "info"}
 
@@ -23,16 +24,17 @@ def render(findings: Sequence[Finding], texts: Mapping[str, str], colour: bool) 
 
 def _issue(finding: Finding, fingerprint: str) -> dict[str, object]:
     return {
-        "description": f"{finding.code} {finding.message}",
+        "description": f"{finding.code} {in_words(finding)}{finding.message}",
         "check_name": finding.name,
         "fingerprint": fingerprint,
         "severity": _SEVERITIES[finding.severity],
         "location": {
             "path": finding.filename.replace("\\", "/"),
-            "positions": {"begin": _position(finding.start), "end": _position(finding.end)},
+            "positions": {"begin": _position(finding, finding.start), "end": _position(finding, finding.end)},
         },
     }
 
 
-def _position(position: Position) -> dict[str, int]:
-    return {"line": position.row, "column": position.column}
+def _position(finding: Finding, position: Position) -> dict[str, int]:
+    place = in_file(finding, position)
+    return {"line": place.row, "column": place.column}

@@ -43,16 +43,18 @@ def _fix(fix: Fix) -> dict[str, object]:
 
 
 def _edit(edit: Edit) -> dict[str, object]:
-    """Return ``edit``; it names its file only where that is not the finding's."""
+    """Return ``edit``; it names its file only where that is not the finding's, its cell only in a notebook."""
     elsewhere = {"filename": shown(Path(edit.filename))} if edit.filename else {}
+    cell = {"cell": edit.cell} if edit.cell is not None else {}
     place = {"location": _position(edit.start), "end_location": _position(edit.end)}
-    return {**elsewhere, "content": edit.content, **place}
+    return {**elsewhere, **cell, "content": edit.content, **place}
 
 
 def _related(related: Related) -> dict[str, object]:
     return {
         "message": related.message,
         "filename": related.filename,
+        **({"cell": related.cell} if related.cell is not None else {}),
         "location": _position(related.start),
         "end_location": _position(related.end),
     }

@@ -8,8 +8,9 @@ from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import quote
 
-from mslint.findings import Edit, Finding, Fix, Position, Severity
+from mslint.findings import Edit, Finding, Fix, Position, Related, Severity
 from mslint.report.fingerprints import fingerprints
+from mslint.report.places import in_file, in_words
 from mslint.source.text import shown
 
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
@@ -19,7 +20,8 @@ _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sa
 def render(findings: Sequence[Finding], texts: Mapping[str, str], documentation: Mapping[str, tuple[str, str]]) -> str:
     """Return the findings as one SARIF run; columns count characters, as in every other format.
 
-    ``texts`` are those of the files with findings; ``documentation`` holds, by code, each rule's summary and its full text.
+    ``texts`` are those that the findings are in, by name; ``documentation`` holds, by code, each rule's summary and its full
+    text.
     """
     marks = fingerprints(findings, texts)
     run = {
@@ -48,22 +50,24 @@ def _result(finding: Finding, fingerprint: str) -> dict[str, object]:
     result: dict[str, object] = {
         "ruleId": finding.code,
         "level": _LEVELS[finding.severity],
-        "message": {"text": finding.message},
-        "locations": [_location(finding.filename, finding.start, finding.end)],
+        "message": {"text": in_words(finding) + finding.message},
+        "locations": [_location(finding)],
         "partialFingerprints": {"mslintStatement/v1": fingerprint},
     }
     if finding.related:
         result["relatedLocations"] = [
-            {**_location(item.filename, item.start, item.end), "id": number, "message": {"text": item.message}}
+            {**_location(item), "id": number, "message": {"text": in_words(item) + item.message}}
             for number, item in enumerate(finding.related)
         ]
-    if finding.fix is not None and finding.fix.edits:
+    # A rewrite of a cell is none of rows and columns of the file.
+    if finding.fix is not None and finding.fix.edits and finding.cell is None:
         result["fixes"] = [_fix(finding.filename, finding.fix)]
     return result
 
 
-def _location(filename: str, start: Position, end: Position) -> dict[str, object]:
-    return {"physicalLocation": {"artifactLocation": {"uri": _uri(filename)}, "region": _region(start, end)}}
+def _location(place: Finding | Related) -> dict[str, object]:
+    region = _region(in_file(place, place.start), in_file(place, place.end))
+    return {"physicalLocation": {"artifactLocation": {"uri": _uri(place.filename)}, "region": region}}
 
 
 def _fix(filename: str, fix: Fix) -> dict[str, object]:

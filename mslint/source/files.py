@@ -1,4 +1,4 @@
-"""Which Python files lie under the paths a user names."""
+"""Which Python files and notebooks lie under the paths a user names."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def python_files(
     excluded: Exclusion = lambda path, is_folder: is_folder and path.name in SKIPPED,
     complain: Complaint = _refuse,
 ) -> list[Path]:
-    """Return the Python files under ``paths``, sorted, each file once.
+    """Return the Python files and notebooks under ``paths``, sorted, each file once.
 
     A file that is named is always taken, whatever it is called. Folders are walked, without what ``.gitignore`` files
     and ``excluded`` leave out; links to folders are not followed, so that loops do no harm and nothing outside is met.
@@ -92,7 +92,7 @@ def _walk(root: Path, excluded: Exclusion, complain: Complaint) -> Iterator[Path
         for entry in entries:
             path, absolute = folder / entry.name, resolved / entry.name
             is_folder = entry.is_dir(follow_symlinks=False)
-            if _skipped(path) if is_folder else not entry.name.endswith(".py"):
+            if _skipped(path) if is_folder else not entry.name.endswith((".py", ".ipynb")):
                 continue
             if excluded(absolute, is_folder) or _ignored(absolute, is_folder, rules):
                 continue

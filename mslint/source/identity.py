@@ -31,9 +31,9 @@ class Identity:
 
 
 def identities(findings: Sequence[Finding], texts: Mapping[str, str]) -> list[Identity]:
-    """Return what each finding is known by; ``texts`` are those of the files, by name."""
-    outlines = {filename: _Outline(texts[filename]) for filename in {finding.filename for finding in findings}}
-    return [outlines[finding.filename].identity(finding) for finding in findings]
+    """Return what each finding is known by; ``texts`` are those that they are in, by name."""
+    outlines = {name: _Outline(texts[name]) for name in {finding.text_name for finding in findings}}
+    return [outlines[finding.text_name].identity(finding) for finding in findings]
 
 
 class _Outline:

@@ -10,8 +10,12 @@ import tokenize
 from bisect import bisect_right
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mslint.findings import Position
+
+if TYPE_CHECKING:
+    from mslint.source.notebook import Notebook
 
 _SAVE_AS_UTF8 = "save the file as UTF-8, or name its encoding in the first line (`# -*- coding: gbk -*-`)"
 _LINE_END = re.compile(r"\r\n|\r|\n")
@@ -38,7 +42,8 @@ class Source:
     """A Python file as it stands on disk (or came through standard input).
 
     ``text`` has no byte order mark and keeps its line ends as they are. ``path`` is absolute, ``filename`` the name
-    to show.
+    to show. Of a ``notebook`` the text is that of its code cells, and the path ends with ``.ipynb.py``: what knows Python
+    files alone needs to know nothing else.
     """
 
     path: Path
@@ -47,9 +52,17 @@ class Source:
     encoding: str = "utf-8"
     bom: bool = False
     from_stdin: bool = False
+    notebook: Notebook | None = None
+
+    @property
+    def file(self) -> Path:
+        """The file that the text comes from."""
+        return self.path.with_suffix("") if self.notebook else self.path
 
     def encode(self, text: str) -> bytes:
         """Return the bytes that hold ``text`` in this file's encoding."""
+        if self.notebook:
+            return (codecs.BOM_UTF8 if self.bom else b"") + self.notebook.with_text(text).encode()
         try:
             body = text.encode(self.encoding)
         except UnicodeEncodeError as error:
@@ -93,7 +106,11 @@ def unreadable(path: Path, error: OSError) -> Unreadable:
 
 
 def decode(data: bytes, path: Path, filename: str) -> Source:
-    """Take ``data`` as Python source, by its byte order mark and coding line (PEP 263)."""
+    """Take ``data`` as Python source, by its byte order mark and coding line (PEP 263), or as a notebook of it."""
+    if path.suffix == ".ipynb":
+        from mslint.source.notebook import decode_notebook
+
+        return decode_notebook(data, path, filename)
     bom = data.startswith(codecs.BOM_UTF8)
     body = data[len(codecs.BOM_UTF8) :] if bom else data
     if b"\0" in body:
