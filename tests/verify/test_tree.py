@@ -38,8 +38,10 @@ data = Path(__file__).parent / options.data if options.beside else options.data
 x = Tensor(np.load(data))
 os.makedirs("checkpoints/last", exist_ok=True)
 open("log.txt", "w").write("training")
+open(os.environ["FORBIDDEN"], "w").write("written")
+assert open(os.environ["FORBIDDEN"]).read() == "written"
 try:
-    open(os.environ["FORBIDDEN"], "w")
+    os.remove(os.environ["FORBIDDEN"].replace("forbidden", "removed"))
 except PermissionError:
     print("refused")
 network = nn.Dense(6, 1)
@@ -91,7 +93,8 @@ def test_paths_work_and_nothing_is_written(layout: str, project: Path, monkeypat
         working_directory=(project / directory),
     )
     assert verification.verdict is Verdict.EQUIVALENT, verification.reason
-    assert f"writing {project / 'forbidden.txt'}: refused" in verification.stand_ins
+    assert f"writing {project / 'forbidden.txt'}: led to a temporary folder" in verification.stand_ins
+    assert f"writing {project / 'removed.txt'}: refused" in verification.stand_ins
     assert _listing(project.parent) == before
 
 

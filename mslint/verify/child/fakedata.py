@@ -102,8 +102,9 @@ class FakeData:
                     bound = signature.bind(None, *arguments, **options).arguments
                 except TypeError:
                     bound = {}
-                path = next((bound[name] for name in _PATHS if name in bound), None)
-                if path is not None and _missing(path):
+                named = [name for name in _PATHS if name in signature.parameters]
+                path = bound.get(named[0])
+                if _missing(path):
                     substitute = self._substitute(cls.__name__, path, bound)
                     if substitute is not None:
                         return substitute
@@ -235,7 +236,9 @@ def _length(source: Any) -> int | None:
 
 
 def _missing(path: Any) -> bool:
-    """Whether there is no file where the data set should be."""
+    """Whether there is no file where the data set should be, or nobody said where: an environment variable is not set."""
+    if path is None:
+        return True
     paths = [path] if isinstance(path, (str, os.PathLike)) else list(path) if isinstance(path, (list, tuple)) else []
     return bool(paths) and not any(map(_holds_files, paths))
 

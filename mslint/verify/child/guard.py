@@ -25,13 +25,13 @@ _CHANGES = {
 
 
 def lead_writes_aside(scratch: str, protected: Sequence[str], led: Callable[[str], None]) -> None:
-    """Let folders and files that Python code writes at absolute paths (``/cache``, ``/home``) lie in the scratch folder.
+    """Let folders and files that Python code writes at absolute paths lie in the scratch folder.
 
-    Scripts make such folders before they train; ``led`` hears of each. What lies in a ``protected`` folder is left to
-    `forbid_writes`, which refuses it.
+    Scripts make such folders (``/cache``, ``/home``) before they train; ``led`` hears of each. The others are left to
+    `forbid_writes`, which refuses what is not done by ``open`` and ``mkdir``.
     """
     scratch = os.path.realpath(scratch)
-    usual = (scratch, os.path.realpath(tempfile.gettempdir()), "/dev", "/proc")
+    usual = (os.path.realpath(tempfile.gettempdir()), "/dev", "/proc")
     closed = tuple(os.path.realpath(folder) for folder in protected)
     make_folder, open_file = os.mkdir, builtins.open
 
@@ -39,7 +39,7 @@ def lead_writes_aside(scratch: str, protected: Sequence[str], led: Callable[[str
         if isinstance(path, int):
             return None
         real = os.path.realpath(os.fsdecode(path))
-        if _within(real, usual) or _within(real, closed):
+        if _within(real, (scratch,)) or (_within(real, usual) and not _within(real, closed)):
             return None
         return os.path.join(scratch, "aside", real.lstrip(os.sep))
 
