@@ -30,6 +30,7 @@ _SIGNS = {"equivalent": "\N{CHECK MARK}", "different": "\N{NOT EQUAL TO}", "unve
 _BACKWARD = ("backward", "communication", "other")
 _MOST_ROWS = 12
 _CONTEXT_LINES = 3
+_NUMBER_COLUMNS = {"before", "after", "change", "nodes", "bytes"}
 
 
 def render(verification: Verification, command: str) -> str:
@@ -219,7 +220,6 @@ def _row(name: str, *what: str) -> Html:
 
 
 def _table(head: Sequence[str], rows: Iterable[Html], kind: str, caption: str | None = None) -> Html:
-    """The first column and the last may be text, what lies between is numbers."""
     cells = [
         element("th", name, scope="col", class_="number" if place > 0 and name in _NUMBER_COLUMNS else None)
         for place, name in enumerate(head)
@@ -235,9 +235,6 @@ def _table(head: Sequence[str], rows: Iterable[Html], kind: str, caption: str | 
         ),
         class_="wide",
     )
-
-
-_NUMBER_COLUMNS = {"before", "after", "change", "nodes", "bytes"}
 
 
 def _counts(caption: str, counted: Iterable[tuple[str, int, int]]) -> Html:
