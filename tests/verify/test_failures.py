@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
+import sys
 import time
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -88,6 +93,68 @@ def test_memory_is_limited(against: Against) -> None:
 def test_more_memory_than_can_be_counted_is_no_limit(against: Against) -> None:
     verification = against(GOOD, GOOD + "\n", modes=["pynative"], memory_gb=1e12)
     assert verification.verdict is Verdict.EQUIVALENT
+
+
+# A script whose child and grandchild wait without end; both are easily found.
+WAITING = "import subprocess, time\nprocess = subprocess.Popen(['sleep', '976543'])\nprint('waiting')\nprocess.wait()\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_nothing_lives_on_when_mslint_itself_is_killed(number: int, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(WAITING)
+    scratch = tmp_path / "temporary"
+    scratch.mkdir()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mslint", "verify", "train.py", "--against", "train.py", "--mode", "pynative"],
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(scratch)},
+    )
+    _wait_until(lambda: "sleep 976543" in _processes())
+    process.send_signal(number)
+    process.wait()
+    _wait_until(lambda: "sleep 976543" not in _processes() and str(scratch) not in _processes())
+    _wait_until(lambda: not list(scratch.iterdir()))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["temporary", "train.py"]
+
+
+DEADLOCK = """\
+import threading
+import numpy as np
+from mindspore.dataset import GeneratorDataset
+
+
+class Stuck:
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, number):
+        threading.Event().wait()
+
+
+print("loading", flush=True)
+for row in GeneratorDataset(Stuck(), ["x"], num_parallel_workers=2, python_multiprocessing=True).batch(4):
+    print(row)
+"""
+
+
+def test_a_loader_whose_workers_wait_for_ever(against: Against) -> None:
+    verification = against(DEADLOCK, DEADLOCK + "\n", modes=["pynative"], timeout=20)
+    assert verification.verdict is Verdict.UNVERIFIED
+    assert "did not end within 20 s" in verification.reason
+    assert "loading" in verification.modes[0].output
+    assert not _children_of_this_process()
+
+
+def _wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+def _children_of_this_process() -> list[str]:
+    listed = subprocess.run(["ps", "-eo", "ppid,args"], capture_output=True, text=True, check=True).stdout
+    return [line for line in listed.splitlines() if line.split()[0] == str(os.getpid()) and "child" in line]
 
 
 def _processes() -> str:

@@ -23,6 +23,8 @@ _CHANGES = {
     "shutil.rmtree": (0,),
 }
 
+_ON_WHAT_WAS_WRITTEN = ("access", "chmod", "listdir", "remove", "rmdir", "scandir", "stat", "unlink")
+
 
 def lead_writes_aside(scratch: str, protected: Sequence[str], led: Callable[[str], None]) -> None:
     """Let folders and files that Python code writes at absolute paths lie in the scratch folder.
@@ -33,36 +35,54 @@ def lead_writes_aside(scratch: str, protected: Sequence[str], led: Callable[[str
     scratch = os.path.realpath(scratch)
     usual = (os.path.realpath(tempfile.gettempdir()), "/dev", "/proc")
     closed = tuple(os.path.realpath(folder) for folder in protected)
-    make_folder, open_file = os.mkdir, builtins.open
+    make_folder, open_file, open_descriptor = os.mkdir, builtins.open, os.open
 
     def aside(path: Any) -> str | None:
-        if isinstance(path, int):
+        """Where it lies instead; None if it lies where it is said to."""
+        if path is None or isinstance(path, int):
             return None
         real = os.path.realpath(os.fsdecode(path))
         if _within(real, (scratch,)) or (_within(real, usual) and not _within(real, closed)):
             return None
         return os.path.join(scratch, "aside", real.lstrip(os.sep))
 
-    def mkdir(path: Any, *arguments: Any, **options: Any) -> None:
+    def for_reading(path: Any) -> Any:
         other = aside(path)
-        if other is None or os.path.exists(path):
-            make_folder(path, *arguments, **options)
-            return
+        return other if other is not None and not os.path.lexists(path) and os.path.lexists(other) else path
+
+    def for_writing(path: Any) -> Any:
+        other = aside(path)
+        if other is None:
+            return path
         led(os.fsdecode(path))
-        os.makedirs(other, exist_ok=True)
+        os.makedirs(os.path.dirname(other), exist_ok=True)
+        return other
+
+    def mkdir(path: Any, *arguments: Any, **options: Any) -> None:
+        if aside(path) is None or os.path.exists(path):
+            make_folder(path, *arguments, **options)
+        else:
+            os.makedirs(for_writing(path), exist_ok=True)
 
     def open_aside(file: Any, mode: str = "r", *arguments: Any, **options: Any) -> Any:
-        other = aside(file)
-        if other is not None and any(letter in mode for letter in "wxa+"):
-            led(os.fsdecode(file))
-            os.makedirs(os.path.dirname(other), exist_ok=True)
-            file = other
-        elif other is not None and not os.path.exists(file) and os.path.exists(other):
-            file = other
-        return open_file(file, mode, *arguments, **options)
+        writes = any(letter in mode for letter in "wxa+")
+        return open_file(for_writing(file) if writes else for_reading(file), mode, *arguments, **options)
 
-    vars(os)["mkdir"] = mkdir
+    def open_descriptor_aside(path: Any, flags: int, *arguments: Any, **options: Any) -> int:
+        return open_descriptor(
+            for_writing(path) if flags & _WRITING else for_reading(path), flags, *arguments, **options
+        )
+
+    def on_what_was_written(function: Any) -> Any:
+        return lambda path=".", *arguments, **options: function(for_reading(path), *arguments, **options)
+
+    def moving(function: Any) -> Any:
+        return lambda source, target, **options: function(for_reading(source), for_writing(target), **options)
+
     vars(builtins)["open"] = open_aside
+    vars(os).update(mkdir=mkdir, open=open_descriptor_aside)
+    vars(os).update({name: on_what_was_written(vars(os)[name]) for name in _ON_WHAT_WAS_WRITTEN})
+    vars(os).update({name: moving(vars(os)[name]) for name in ("rename", "replace")})
 
 
 def forbid_writes(scratch: str, protected: Sequence[str], refused: Callable[[str], None]) -> None:
