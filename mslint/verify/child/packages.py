@@ -13,11 +13,13 @@ from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
 
+from mindspore.train.callback import Callback
+
 from mslint.verify.child.report import Report
 
-# They show, log or copy what training gives: whatever they are asked for may be left undone.
+# They show, log or move files: whatever they are asked for may be left undone.
 _SILENT = {
-    "IPython", "loguru", "matplotlib", "mindinsight", "moxing", "mpl_toolkits", "prettytable", "seaborn", "tabulate",
+    "IPython", "download", "loguru", "matplotlib", "mindinsight", "moxing", "mpl_toolkits", "prettytable", "seaborn", "tabulate",
     "tensorboardX", "termcolor", "visualdl", "wandb",
 }  # fmt: skip
 _CATCHING = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
@@ -63,7 +65,7 @@ class _Finder(MetaPathFinder, Loader):
                 what = "a small one of mslint's stands in"
             self._report.stand_in(f"package {package} is not installed: importing it passes, {what}")
         module = _Package(spec.name)
-        vars(module).update(_REAL.get(package, {}))
+        vars(module).update(_REAL.get(spec.name, {}))
         return module
 
     def exec_module(self, module: ModuleType) -> None:
@@ -199,7 +201,13 @@ def _as_it_is(*arguments: Any, **_options: Any) -> Any:
     return lambda function: function
 
 
+def _no_callback(*_arguments: Any, **_options: Any) -> Callback:
+    """mindvision: what it prints or saves is left undone."""
+    return Callback()
+
+
 _REAL: dict[str, dict[str, Any]] = {
+    "mindvision.engine.callback": {"LossMonitor": _no_callback, "ValAccMonitor": _no_callback},
     "tqdm": {"tqdm": _Progress, "trange": lambda *sizes, **_options: _Progress(range(*sizes))},
     "easydict": {"EasyDict": _EasyDict},
     "numba": {"jit": _as_it_is, "njit": _as_it_is, "prange": range},

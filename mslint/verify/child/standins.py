@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from functools import wraps
 from typing import Any
 
@@ -137,6 +138,13 @@ def _training(report: Report) -> None:
 
     replace_everywhere(ms.data_sink, sink)
 
+    def at_once() -> Any:
+        report.stand_in("no_init_parameters: parameters are initialised at once, both sides start from them")
+        return nullcontext()
+
+    if hasattr(nn.utils, "no_init_parameters"):
+        replace_everywhere(nn.utils.no_init_parameters, at_once)
+
     build, get_context = amp.build_train_network, context.get_context
 
     def build_anywhere(*arguments: Any, **options: Any) -> Any:
@@ -159,6 +167,13 @@ def drop_dropout(report: Report) -> None:
             getattr(nn, name).construct = _pass_on
         if hasattr(ops, name.lower()):
             replace_everywhere(getattr(ops, name.lower()), _passed_on)
+    for name in ("Dropout", "Dropout2D", "Dropout3D"):
+        primitive = getattr(ops, name)
+
+        def keep_all(*_arguments: Any, primitive: Any = primitive, **_options: Any) -> Any:
+            return primitive(keep_prob=1.0)
+
+        replace_everywhere(primitive, keep_all)
 
 
 # Graph parsing reads the source of both.

@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 import mindspore as ms
+from mindspore import profiler
 from mindspore.train.callback import Callback, SummaryCollector
 
 from mslint.verify.child.replacing import replace_everywhere
@@ -70,4 +71,7 @@ def _records(report: Report) -> None:
     for name, result in (("export", None), ("Profiler", _Idle), ("SummaryRecord", _Idle)):
         if hasattr(ms, name):
             replace_everywhere(getattr(ms, name), skipped(name, result))
+    for name, result in (("profile", _Idle), ("tensorboard_trace_handler", None), ("DynamicProfilerMonitor", Callback)):
+        if hasattr(profiler, name):
+            replace_everywhere(getattr(profiler, name), skipped(f"profiler.{name}", result))
     replace_everywhere(SummaryCollector, skipped("SummaryCollector", Callback))
