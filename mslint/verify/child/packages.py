@@ -19,8 +19,8 @@ from mslint.verify.child.report import Report
 
 # They show, log or move files: whatever they are asked for may be left undone.
 _SILENT = {
-    "IPython", "download", "loguru", "matplotlib", "mindinsight", "moxing", "mpl_toolkits", "prettytable", "seaborn", "tabulate",
-    "tensorboardX", "termcolor", "visualdl", "wandb",
+    "IPython", "download", "loguru", "matplotlib", "mindinsight", "moxing", "mpl_toolkits", "prettytable", "seaborn",
+    "tabulate", "tensorboardX", "termcolor", "visualdl", "wandb",
 }  # fmt: skip
 _CATCHING = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
 
