@@ -21,6 +21,7 @@ VERBS = {
     "codemod": "list the codemods, or explain one",
     "baseline": "put up with the findings of today: write them to a file, or prune it",
     "config": "print the settings that hold for a file, and where they are written",
+    "lsp": "report and fix while you type: the language server, for editors",
 }
 """Each verb is the module of that name in mslint.commands, imported only when it is asked for."""
 

@@ -118,7 +118,7 @@ class Work:
     @cached_property
     def _found(self) -> tuple[list[Path], list[Unreadable]]:
         problems: list[Unreadable] = []
-        wanted = [path for path in self.paths if path != STDIN and not (self.force_exclude and self._kept_out(path))]
+        wanted = [path for path in self.paths if path != STDIN and not (self.force_exclude and self.keeps_out(path))]
         files = python_files(wanted, self._excluded, problems.append)
         if not files and not problems and wanted:
             warning(f"no Python files found under {', '.join(map(str, wanted))}")
@@ -127,10 +127,10 @@ class Work:
     def _excluded(self, path: Path, is_folder: bool) -> bool:
         return self.configurations.at(path.parent).excludes(path, is_folder)
 
-    def _kept_out(self, path: Path) -> bool:
-        """Tell whether a walk from the working directory would leave ``path`` out."""
-        cwd, place = Path.cwd(), located(path)
-        folders = [folder for folder in place.parents if folder.is_relative_to(cwd) and folder != cwd]
+    def keeps_out(self, path: Path) -> bool:
+        """Tell whether a walk from the folder of its configuration would leave the file at ``path`` out."""
+        top, place = self.configurations.of(path).folder, located(path)
+        folders = [folder for folder in place.parents if folder.is_relative_to(top) and folder != top]
         return self._excluded(place, place.is_dir()) or any(self._excluded(folder, True) for folder in folders)
 
     @cached_property

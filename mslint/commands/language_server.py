@@ -1,0 +1,258 @@
+"""The language server: findings while typing, their fixes as code actions, and the rules' documentation on hover."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from lsprotocol import types
+from pygls.lsp.server import LanguageServer
+from pygls.uris import from_fs_path, to_fs_path
+
+from mslint.commands.open_files import OpenFiles
+from mslint.console import error, internal_error
+from mslint.findings import Applicability, Edit, Finding, Position, Related, Severity
+from mslint.report.markdown import markdown
+from mslint.rules.engine.unused_suppression import UnusedSuppression
+from mslint.rules.registry import AnyRule, all_rules, load
+from mslint.source.notebook import SUFFIX
+from mslint.source.text import lines_of
+
+FIX_ALL = "source.fixAll.mslint"
+_PAUSE = 0.3
+"""Seconds without typing after which a text is looked at."""
+_SEVERITIES = {
+    Severity.ERROR: types.DiagnosticSeverity.Error,
+    Severity.WARNING: types.DiagnosticSeverity.Warning,
+    Severity.INFO: types.DiagnosticSeverity.Information,
+}
+_WATCHED = ("**/*.py", "**/pyproject.toml", "**/mslint.toml", "**/mslint-baseline.toml")
+
+
+def serve() -> None:
+    """Answer the editor at the other end of standard input and output until it leaves."""
+    stdin, stdout = sys.stdin.buffer, sys.stdout.buffer
+    sys.stdout = sys.stderr  # what a plugin prints is no message to the editor
+    server = LanguageServer("mslint", version("mslint"))
+    session = _Session(server)
+    actions = types.CodeActionOptions([types.CodeActionKind.QuickFix, FIX_ALL], resolve_provider=True)
+    for feature, answer, options in (
+        (types.INITIALIZED, session.initialized, None),
+        (types.TEXT_DOCUMENT_DID_OPEN, session.opened, None),
+        (types.TEXT_DOCUMENT_DID_CHANGE, session.changed, None),
+        (types.TEXT_DOCUMENT_DID_SAVE, session.saved, None),
+        (types.TEXT_DOCUMENT_DID_CLOSE, session.closed, None),
+        (types.WORKSPACE_DID_CHANGE_WATCHED_FILES, session.files_changed, None),
+        (types.TEXT_DOCUMENT_CODE_ACTION, session.actions, actions),
+        (types.CODE_ACTION_RESOLVE, session.resolved, None),
+        (types.TEXT_DOCUMENT_HOVER, session.hover, None),
+    ):
+        server.feature(feature, options)(partial(answer))  # pygls marks what it calls, which a method does not allow
+    server.start_io(stdin, stdout)
+
+
+class _Session:
+    """What goes on between the editor and us, as long as it is open."""
+
+    def __init__(self, server: LanguageServer) -> None:
+        self._server = server
+        self._open = OpenFiles()
+        self._uris: dict[Path, str] = {}
+
+    def initialized(self, params: types.InitializedParams) -> None:
+        """Ask to be told of changes on disk."""
+        workspace = self._server.client_capabilities.workspace
+        watching = workspace and workspace.did_change_watched_files
+        if watching and watching.dynamic_registration:
+            watchers = [types.FileSystemWatcher(glob_pattern=pattern) for pattern in _WATCHED]
+            options = types.DidChangeWatchedFilesRegistrationOptions(watchers)
+            method = types.WORKSPACE_DID_CHANGE_WATCHED_FILES
+            registration = types.Registration(id=method, method=method, register_options=options)
+            self._server.client_register_capability(types.RegistrationParams([registration]))
+
+    def opened(self, params: types.DidOpenTextDocumentParams) -> None:
+        """Look at a text for the first time."""
+        path = _path(params.text_document.uri)
+        if path is not None:
+            self._uris[path] = params.text_document.uri
+            self._take(path)
+            self._publish(path)
+
+    async def changed(self, params: types.DidChangeTextDocumentParams) -> None:
+        """Look at a text again once the typing pauses."""
+        path = self._known(params.text_document.uri)
+        if path is None:
+            return
+        self._take(path)
+        await asyncio.sleep(_PAUSE)
+        document = self._server.workspace.text_documents.get(params.text_document.uri)
+        if path in self._uris and document is not None and document.version == params.text_document.version:
+            self._publish(path)
+
+    def saved(self, params: types.DidSaveTextDocumentParams) -> None:
+        """Look again at all texts: one may rest on another."""
+        self._start_again()
+
+    def files_changed(self, params: types.DidChangeWatchedFilesParams) -> None:
+        """Look again at all texts."""
+        self._start_again()
+
+    def closed(self, params: types.DidCloseTextDocumentParams) -> None:
+        """Forget a text and what was said of it."""
+        path = self._known(params.text_document.uri)
+        if path is not None:
+            self._open.close(path)
+            uri = self._uris.pop(path)
+            self._server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, []))
+
+    def actions(self, params: types.CodeActionParams) -> list[types.CodeAction]:
+        """Return the fixes of what is found in a range, and the one that makes all that are safe."""
+        path = self._known(params.text_document.uri)
+        if path is None:
+            return []
+        wanted = params.context.only
+        found: list[types.CodeAction] = []
+        if _is_wanted(types.CodeActionKind.QuickFix, wanted):
+            found += self._quick_fixes(path, params.range)
+        if _is_wanted(FIX_ALL, wanted) and any(map(_is_safe, self._open.examined(path).findings)):
+            action = types.CodeAction("mslint: make all safe fixes", kind=FIX_ALL, data=params.text_document.uri)
+            # Who asks for this kind alone is about to make it, and may not ask for its edits.
+            found.append(self.resolved(action) if wanted else action)
+        return found
+
+    def resolved(self, action: types.CodeAction) -> types.CodeAction:
+        """Return ``action`` with its edits."""
+        path = self._known(str(action.data))
+        if action.kind == FIX_ALL and path is not None:
+            try:
+                fixed = self._open.fixed(path)
+            except Exception as exception:
+                error(internal_error("mslint", str(path), exception))
+                return action
+            old = self._open.text(path) or ""
+            whole = Edit(Position(1, 1), _end(old), fixed)
+            action.edit = types.WorkspaceEdit({self._uris[path]: self._text_edits(path, [whole])})
+        return action
+
+    def hover(self, params: types.HoverParams) -> types.Hover | None:
+        """Return the documentation of the rules that found something at a place."""
+        path = self._known(params.text_document.uri)
+        if path is None:
+            return None
+        here = types.Range(params.position, params.position)
+        found = [item for item in self._open.examined(path).findings if _meet(self._range(path, item), here)]
+        rules = {rule.code: rule for rule in all_rules()}
+        texts = [_documentation(rules[code]) for code in dict.fromkeys(f.code for f in found) if code in rules]
+        if not texts:
+            return None
+        content = types.MarkupContent(types.MarkupKind.Markdown, "\n---\n\n".join(texts))
+        return types.Hover(content, self._range(path, found[0]))
+
+    def _known(self, uri: str) -> Path | None:
+        path = _path(uri)
+        return path if path in self._uris else None
+
+    def _take(self, path: Path) -> None:
+        self._open.put(path, self._server.workspace.get_text_document(self._uris[path]).source)
+
+    def _start_again(self) -> None:
+        self._open.refresh()
+        for path in self._open.paths:
+            self._publish(path)
+
+    def _publish(self, path: Path) -> None:
+        examined = self._open.examined(path)
+        found = [self._diagnostic(path, finding) for finding in examined.findings]
+        if examined.problem is not None:
+            start = types.Position(0, 0)
+            found.append(types.Diagnostic(types.Range(start, start), examined.problem, source="mslint"))
+        document = self._server.workspace.get_text_document(self._uris[path])
+        self._server.text_document_publish_diagnostics(
+            types.PublishDiagnosticsParams(self._uris[path], found, version=document.version)
+        )
+
+    def _diagnostic(self, path: Path, finding: Finding) -> types.Diagnostic:
+        related = [
+            types.DiagnosticRelatedInformation(types.Location(self._uri(home), self._range(home, item)), item.message)
+            for item in finding.related
+            for home in [Path(item.filename).absolute()]
+        ]
+        return types.Diagnostic(
+            self._range(path, finding),
+            finding.message,
+            severity=_SEVERITIES[finding.severity],
+            code=finding.code,
+            source="mslint",
+            tags=[types.DiagnosticTag.Unnecessary] if finding.code == UnusedSuppression.code else None,
+            related_information=related or None,
+        )
+
+    def _quick_fixes(self, path: Path, wanted: types.Range) -> Iterator[types.CodeAction]:
+        for finding in self._open.examined(path).findings:
+            fix = finding.fix
+            if fix is None or not fix.edits or not _meet(self._range(path, finding), wanted):
+                continue
+            if fix.applicability not in (Applicability.SAFE, Applicability.UNSAFE):
+                continue
+            by_file: dict[Path, list[Edit]] = {}
+            for edit in fix.edits:
+                by_file.setdefault(Path(edit.filename) if edit.filename else path, []).append(edit)
+            changes = {self._uri(home): self._text_edits(home, edits) for home, edits in by_file.items()}
+            yield types.CodeAction(
+                f"{finding.code}: {fix.message} ({fix.codemod}, {fix.applicability.value})",
+                kind=types.CodeActionKind.QuickFix,
+                diagnostics=[self._diagnostic(path, finding)],
+                is_preferred=fix.applicability is Applicability.SAFE,
+                edit=types.WorkspaceEdit(changes),
+            )
+
+    def _text_edits(self, path: Path, edits: Iterable[Edit]) -> list[types.TextEdit]:
+        return [types.TextEdit(self._range(path, edit), edit.content) for edit in edits]
+
+    def _uri(self, path: Path) -> str:
+        return self._uris.get(path) or from_fs_path(str(path)) or ""
+
+    def _range(self, path: Path, item: Finding | Related | Edit) -> types.Range:
+        """Return the extent of ``item`` in the units that the editor counts in."""
+        rows = lines_of(self._open.text(path) or "")
+        return types.Range(self._position(rows, item.start), self._position(rows, item.end))
+
+    def _position(self, rows: Sequence[str], place: Position) -> types.Position:
+        before = rows[place.row - 1][: place.column - 1] if place.row <= len(rows) else ""
+        return types.Position(place.row - 1, self._server.workspace.position_codec.client_num_units(before))
+
+
+def _path(uri: str) -> Path | None:
+    """Return the Python file that ``uri`` names; None for what is none, such as the JSON of a notebook."""
+    name = to_fs_path(uri) if urlsplit(uri).scheme == "file" else None
+    return Path(name) if name and not name.endswith(SUFFIX) else None
+
+
+def _documentation(rule: AnyRule) -> str:
+    loaded = load(rule)
+    return f"### {rule.code} {rule.name}\n\n{markdown(loaded.__doc__ or loaded.summary)}"
+
+
+def _is_wanted(kind: str, only: Sequence[str] | None) -> bool:
+    """Tell whether an action of ``kind`` was asked for: a kind stands for all below it."""
+    return not only or any(kind == wanted or kind.startswith(f"{wanted}.") for wanted in only)
+
+
+def _is_safe(finding: Finding) -> bool:
+    return finding.fix is not None and finding.fix.applicability is Applicability.SAFE
+
+
+def _meet(some: types.Range, other: types.Range) -> bool:
+    return some.start <= other.end and other.start <= some.end
+
+
+def _end(text: str) -> Position:
+    rows = lines_of(text)
+    if not rows or rows[-1].endswith(("\n", "\r")):
+        return Position(len(rows) + 1, 1)
+    return Position(len(rows), len(rows[-1]) + 1)
