@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from importlib import import_module
@@ -12,9 +13,13 @@ from inspect import cleandoc
 from pathlib import Path
 from typing import TextIO
 
+from codemods.registry import all_codemods
+from mslint import language
 from mslint.baseline import Baselines
+from mslint.cache.fingerprint import fingerprint
+from mslint.cache.store import Store, store_in
 from mslint.commands.examination import examine_all
-from mslint.commands.work import add_paths, add_selection, prepare
+from mslint.commands.work import Work, add_paths, add_selection, prepare
 from mslint.console import UsageError, error, has_colour
 from mslint.engine import SYNTAX_ERROR
 from mslint.findings import Finding
@@ -42,8 +47,15 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--statistics", action="store_true", help="count findings by rule instead of listing them")
     parser.add_argument("--show-files", action="store_true", help="list the files that would be checked")
     parser.add_argument("--exit-zero", action="store_true", help="findings alone do not make the exit code 1")
-    parser.add_argument("--no-cache", action="store_true", help="accepted; there is no cache yet")
-    parser.add_argument("--jobs", metavar="N", type=int, help="accepted; one process does all the work")
+    parser.add_argument("--no-cache", action="store_true", help="work everything out anew, and keep nothing")
+    parser.add_argument(
+        "--cache-dir",
+        metavar="DIR",
+        type=Path,
+        default=os.environ.get("MSLINT_CACHE_DIR") or None,
+        help="where findings are kept (default: $MSLINT_CACHE_DIR, else .mslint_cache beside the configuration)",
+    )
+    parser.add_argument("--jobs", metavar="N", type=_jobs, help="processes to share the work (default: as it is worth)")
     add_selection(parser)
 
 
@@ -56,7 +68,7 @@ def run(options: Namespace) -> int:
         for problem in work.unreadable:
             error(str(problem))
         return 2 if work.unreadable else 0
-    done = examine_all(work)
+    done = examine_all(work, None if options.no_cache else _store(work, options.cache_dir), options.jobs)
     baselines = Baselines(work.baseline_for)
     findings = baselines.fresh(done.findings, done.texts, exempt={SYNTAX_ERROR[0]})
     outcome = Outcome(done.complete, baselines.silenced, baselines.gone(done.asked))
@@ -67,10 +79,28 @@ def run(options: Namespace) -> int:
     return 1 if findings and not options.exit_zero else 0
 
 
+def _jobs(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise ArgumentTypeError(f"{text!r} is no number of processes such as 4")
+    return int(text)
+
+
+def _store(work: Work, folder: Path | None) -> Store | None:
+    """Return where findings are kept from one run to the next; None if it cannot be told whether they still hold."""
+    plugins = [entry for entry in (*all_rules(), *all_codemods()) if isinstance(entry, type)]
+    name = fingerprint(plugins)
+    if name is None:
+        return None
+    return store_in(folder or work.configurations.within(Path.cwd()).folder / ".mslint_cache", name)
+
+
 def _documentation(codes: set[str]) -> dict[str, tuple[str, str]]:
     """Return summary and full text of the rules with ``codes``."""
     rules = [load(rule) for rule in all_rules() if rule.code in codes]
-    return {rule.code: (rule.summary, cleandoc(rule.__doc__ or rule.summary)) for rule in rules}
+    return {
+        rule.code: (language.summary("rules", rule.code, rule.summary), cleandoc(rule.__doc__ or rule.summary))
+        for rule in rules
+    }
 
 
 def _output(file: Path | None) -> nullcontext[TextIO] | TextIO:

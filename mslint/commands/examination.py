@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from codemods.registry import all_codemods
+from mslint.cache.results import Results, Settings
+from mslint.cache.store import Store
+from mslint.commands.processes import each, usable_processors
 from mslint.commands.proposals import examine
 from mslint.commands.work import Work
+from mslint.config import Version
 from mslint.console import Progress, error
+from mslint.engine import Checked, can_fire
 from mslint.findings import Finding
-from mslint.rules.registry import Narrowed
+from mslint.program.grounds import Grounds
+from mslint.rules.registry import AnyRule, Narrowed
 from mslint.source.notebook import in_cells
 from mslint.source.text import Source
+
+_WORTH_A_PROCESS = 100_000
+"""Characters of source in which rules may fire that take about two seconds."""
 
 
 @dataclass
@@ -29,29 +40,159 @@ class Examination:
     asked: dict[Path, frozenset[str]] = field(default_factory=dict)
 
 
-def examine_all(work: Work) -> Examination:
-    """Examine the files of ``work``; what fails is told at once."""
+@dataclass(frozen=True)
+class _Task:
+    """One file to examine."""
+
+    source: Source
+    rules: Sequence[AnyRule]
+    target_version: Version
+
+    @property
+    def settings(self) -> Settings:
+        """All that its findings depend on beside the program."""
+        rules = [(rule.code, sorted(rule.severities) if isinstance(rule, Narrowed) else None) for rule in self.rules]
+        return (rules, self.target_version, self.source.filename, str(Path.cwd()))
+
+    @property
+    def effort(self) -> int:
+        """How much work it is, in characters."""
+        text = self.source.text
+        return len(text) if any(can_fire(rule, text) for rule in self.rules) else 0
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What was found in one file, and what that rests on; None if it is known from an earlier run.
+
+    ``steady`` unless a file was seen to change meanwhile.
+    """
+
+    findings: tuple[Finding, ...]
+    failures: tuple[str, ...] = ()
+    grounds: Grounds | None = None
+    steady: bool = True
+
+
+def examine_all(work: Work, store: Store | None = None, jobs: int | None = 1) -> Examination:
+    """Examine the files of ``work``; what fails is told at once.
+
+    What ``store`` holds of earlier runs is not worked out again. ``jobs`` processes share the work, None: as many as it is
+    worth.
+    """
     done = Examination()
-    with Progress(len(work.files)) as progress:
-        for source in work.sources():
-            if source is None:
-                done.complete = False
-            else:
-                progress.step(source.filename)
-                _examine(source, work, done)
+    tasks: list[_Task] = []
+    for source in work.sources():
+        if source is None:
+            done.complete = False
+        else:
+            tasks.append(_Task(source, work.rules_for(source.file), work.version_for(source.file)))
+    results = Results(store or Store(None), work.program)
+    outcomes = _recalled(tasks, results) if store else {}
+    with Progress(len(tasks)) as progress:
+        for index, outcome in _examined(tasks, outcomes, work, results, jobs):
+            progress.step(tasks[index].source.filename)
+            outcomes[index] = outcome
+    for index, task in enumerate(tasks):
+        _take(task, outcomes[index], work, done)
+    if store:
+        _keep(tasks, outcomes, results)
     return done
 
 
-def _examine(source: Source, work: Work, done: Examination) -> None:
-    rules = work.rules_for(source.file)
-    checked = examine(source, rules, work.program, all_codemods(), work.version_for(source.file))
-    for failure in checked.failures:
+def _recalled(tasks: Sequence[_Task], results: Results) -> dict[int, _Outcome]:
+    found: dict[int, _Outcome] = {}
+    for index, task in enumerate(tasks):
+        if _keepable(task.source):
+            known = results.recall(task.source.path, task.source.encode(task.source.text), task.settings)
+            if known is not None:
+                found[index] = _Outcome(known)
+    return found
+
+
+def _keep(tasks: Sequence[_Task], outcomes: dict[int, _Outcome], results: Results) -> None:
+    if all(outcome.steady for outcome in outcomes.values()):
+        for index, task in enumerate(tasks):
+            outcome, source = outcomes[index], task.source
+            if outcome.grounds and not outcome.failures and _keepable(source):
+                data = source.encode(source.text)
+                results.keep(source.path, data, task.settings, outcome.findings, outcome.grounds)
+    results.save()
+
+
+def _keepable(source: Source) -> bool:
+    """Tell whether ``source`` is what the file of its path holds, byte for byte."""
+    return not source.from_stdin and source.notebook is None
+
+
+def _examined(
+    tasks: Sequence[_Task], known: dict[int, _Outcome], work: Work, results: Results, jobs: int | None
+) -> Iterator[tuple[int, _Outcome]]:
+    """Yield the outcomes of ``tasks``, those ``known`` apart, as they come."""
+    open_tasks = [index for index in range(len(tasks)) if index not in known]
+    examine_task = partial(_examine, work=work)
+    efforts = {index: tasks[index].effort for index in open_tasks}
+    processes = _processes(sum(efforts.values()), jobs)
+    if processes == 1:
+        for index in open_tasks:
+            yield index, examine_task(tasks[index])
+        return
+    import mslint.semantics.module  # noqa: F401 - once, and not once in every process
+
+    parts = _parts(tasks, efforts, results, processes)
+    work_on = partial(_examine_part, work=work)
+    for number, outcomes in each(work_on, [[tasks[index] for index in part] for part in parts], processes):
+        yield from zip(parts[number], outcomes, strict=True)
+
+
+def _processes(effort: int, jobs: int | None) -> int:
+    if jobs is not None:
+        return jobs
+    return max(1, min(usable_processors(), effort // _WORTH_A_PROCESS))
+
+
+def _parts(tasks: Sequence[_Task], efforts: dict[int, int], results: Results, processes: int) -> list[list[int]]:
+    """Divide the tasks into parts for one process each, the largest first.
+
+    Files that imports connect share what is worked out for them, but one large program must not keep a single process busy.
+    """
+    index_of = {tasks[index].source.path: index for index in efforts}
+    most = max(sum(efforts.values()) // processes, _WORTH_A_PROCESS)
+    parts: list[list[int]] = []
+    for company in results.companies(index_of):
+        size = most
+        for path in company:
+            index = index_of[path]
+            if size >= most:
+                parts.append([])
+                size = 0
+            parts[-1].append(index)
+            size += efforts[index]
+    return sorted(parts, key=lambda part: -sum(efforts[index] for index in part))
+
+
+def _examine_part(part: Sequence[_Task], work: Work) -> list[_Outcome]:
+    return [_examine(task, work) for task in part]
+
+
+def _examine(task: _Task, work: Work) -> _Outcome:
+    program = work.program
+    checked, grounds = program.noting(
+        lambda: examine(task.source, task.rules, program, all_codemods(), task.target_version)
+    )
+    findings = tuple(replace(finding, subject=None) for finding in checked.findings)
+    return _Outcome(findings, checked.failures, grounds, program.steady)
+
+
+def _take(task: _Task, outcome: _Outcome, work: Work, done: Examination) -> None:
+    source = task.source
+    for failure in outcome.failures:
         error(failure)
-    if checked.complete:
-        codes = (rule.code for rule in rules if not isinstance(rule, Narrowed))
+    if Checked(source, outcome.findings, failures=outcome.failures).complete:
+        codes = (rule.code for rule in task.rules if not isinstance(rule, Narrowed))
         done.asked[source.file] = frozenset(codes)
     else:
         done.complete = False
-    done.findings += (in_cells(finding, work.notebooks) for finding in checked.findings)
-    if checked.findings:
+    done.findings += (in_cells(finding, work.notebooks) for finding in outcome.findings)
+    if outcome.findings:
         done.texts |= source.notebook.texts() if source.notebook else {source.filename: source.text}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -65,6 +66,12 @@ class FileFacts:
         yield from self.imports.values()
         yield from self.nested_imports.values()
         yield from self.stars
+
+    def outline(self) -> str:
+        """Return all that it takes to say what a module-level name is."""
+        return json.dumps(
+            [sorted(self.imports.items()), self.stars, sorted(self.aliases.items()), sorted(self.definitions)]
+        )
 
 
 def dotted(node: ast.expr) -> str | None:

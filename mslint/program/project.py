@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import os
 import re
 import sys
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from mslint.program.facts import ClassFacts, FileFacts, read_facts
+from mslint.program.grounds import Grounds
+from mslint.program.listing import Listing, list_files
 from mslint.program.trees import Trees
 from mslint.semantics.api import canonical, star_names
 from mslint.source.text import Unreadable, read
@@ -20,13 +23,14 @@ if TYPE_CHECKING:
     from mslint.program.calls import CallGraph
 
 Answer = TypeVar("Answer")
+Question = TypeVar("Question")
 
 _MARKERS = (".git", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt")
 _IMPORT = re.compile(rb"^[ \t]*(?:from[ \t]+(\.*[\w.]*)|import[ \t]+([\w., \t]+))", re.MULTILINE)
 _DEEPEST = 6
 """So many files are asked for what a name means that one takes from another."""
 _MOST_MEMBERS = 5000
-_SKIPPED = {"__pycache__", "node_modules", "site-packages", "build", "dist"}
+_MOST_LISTED = 50_000
 
 
 class Program:
@@ -35,33 +39,70 @@ class Program:
     ``files`` are the files being checked; the rest of their project is read when a question needs it. Reading is lazy and
     never fails: a file that cannot be read or parsed has no facts. ``texts`` holds the files whose text is not the one on
     disk: rewritten already, or still open in an editor.
+
+    What an answer rests on is noted, for it to be kept from one run to the next (see ``noting``).
     """
 
     def __init__(self, files: Sequence[Path], texts: Mapping[Path, str] | None = None) -> None:
-        self._files = [Path(os.path.abspath(file)) for file in files]
+        self.files = [Path(os.path.abspath(file)) for file in files]
         self._new_texts = dict(texts or {})
         self._trees = Trees()
         self._facts: dict[Path, FileFacts] = {}
-        self._modules: dict[tuple[Path, str], Path | None] = {}
-        self._meant: dict[tuple[Path, str], str | None] = {}
-        self._lineages: dict[str, tuple[str, ...]] = {}
+        self._modules: dict[tuple[Path, str], tuple[Path | None, bool]] = {}
+        self._meant: dict[tuple[Path, str], tuple[str | None, Grounds]] = {}
+        self._lineages: dict[str, tuple[tuple[str, ...], Grounds]] = {}
         self._roots: dict[Path, Path] = {}
         self._texts: dict[Path, bytes] = {}
         self._imported: dict[Path, frozenset[Path]] = {}
         self._imported_by: dict[Path, frozenset[Path]] = {}
         self._written: dict[Path, frozenset[str]] = {}
         self._graphs: dict[tuple[Path, ...], CallGraph] = {}
-        self._remembered: dict[object, object] = {}
+        self._remembered: dict[object, tuple[object, Grounds]] = {}
+        self._grounds = Grounds()
+        self._digests: dict[Path, str | None] = {}
+        self.steady = True
+        """Whether no file was seen to change while it was being read."""
 
     def remember(self, key: object, compute: Callable[[], Answer]) -> Answer:
         """Return the answer to the question ``key`` about this program, computed once."""
-        if key not in self._remembered:
-            self._remembered[key] = compute()
-        return self._remembered[key]  # type: ignore[return-value]
+        self._grounds.companions = True  # The answer may go on asking after it was given.
+        answer: Answer = self._answer(self._remembered, key, compute)  # type: ignore[assignment]
+        return answer
+
+    def _answer(
+        self, known: dict[Question, tuple[Answer, Grounds]], key: Question, compute: Callable[[], Answer]
+    ) -> Answer:
+        if key in known:
+            self._grounds.add(known[key][1])
+        else:
+            known[key] = self.noting(compute)
+        return known[key][0]
+
+    def noting(self, compute: Callable[[], Answer]) -> tuple[Answer, Grounds]:
+        """Return an answer and what it rests on."""
+        outer, self._grounds = self._grounds, Grounds()
+        try:
+            return compute(), self._grounds
+        finally:
+            outer.add(self._grounds)
+            self._grounds = outer
+
+    def digest(self, path: Path) -> str | None:
+        """Return what the content of ``path`` is known by, None if it cannot be read."""
+        if path not in self._digests:
+            new = self._new_texts.get(path)
+            self._note(path, _bytes(path) if new is None else new.encode("utf-8", "surrogatepass"))
+        return self._digests[path]
+
+    def _note(self, path: Path, data: bytes | None) -> None:
+        """Hold on to what was read, or find that it is no longer what was read before."""
+        digest = None if data is None else hashlib.blake2b(data, digest_size=16).hexdigest()
+        if self._digests.setdefault(path, digest) != digest:
+            self.steady = False
 
     def with_texts(self, texts: Mapping[Path, str]) -> Program:
         """Return this program with new text in some of its files; what is known of the other files is kept."""
-        program = Program(self._files, {**self._new_texts, **texts})
+        program = Program(self.files, {**self._new_texts, **texts})
         program._roots, program._modules = self._roots, self._modules
         program._facts = _without(self._facts, texts)
         program._trees = self._trees.without(texts)
@@ -76,14 +117,23 @@ class Program:
 
     def text(self, path: Path) -> str | None:
         """Return the text of ``path``, or None if it cannot be read."""
+        self._grounds.files.add(path)
+        return self._text_of(path)
+
+    def _text_of(self, path: Path) -> str | None:
+        if path in self._new_texts:
+            return self._new_texts[path]
         try:
-            return self._new_texts[path] if path in self._new_texts else read(path).text
+            source = read(path)
         except Unreadable:
             return None
+        self._note(path, source.encode(source.text))
+        return source.text
 
     def tree(self, path: Path) -> ast.Module | None:
         """Return the syntax tree of ``path``, or None if it cannot be read or parsed."""
-        return self._trees.tree(path, self.text)
+        self._grounds.files.add(path)
+        return self._trees.tree(path, self._text_of)
 
     def parses(self, path: Path, text: str) -> bool:
         """Tell whether ``text`` is what the program has for ``path`` and Python can parse it."""
@@ -91,12 +141,27 @@ class Program:
 
     def facts(self, path: Path) -> FileFacts:
         """Return what ``path`` says; nothing if it cannot be read."""
+        self._grounds.files.add(path)
+        return self._facts_of(path)
+
+    def _facts_of(self, path: Path) -> FileFacts:
         found = self._facts.get(path)
         if found is None:
-            tree = self.tree(path)
+            tree = self._trees.tree(path, self._text_of)
             found = FileFacts() if tree is None else read_facts(tree)
             self._facts[path] = found
         return found
+
+    def sketch(self, path: Path) -> tuple[str, tuple[str, ...]]:
+        """Return a digest of the module-level names of ``path``, and what it imports."""
+        facts = self._facts_of(path)
+        outline = hashlib.blake2b(facts.outline().encode("utf-8", "surrogatepass"), digest_size=16)
+        return outline.hexdigest(), tuple(sorted(set(facts.all_imports())))
+
+    def _names_of(self, path: Path) -> FileFacts:
+        """Return the facts of ``path`` to one who asks for its module-level names alone (see ``FileFacts.outline``)."""
+        self._grounds.names.add(path)
+        return self._facts_of(path)
 
     def root(self, path: Path) -> Path:
         """Return the top folder of the project that ``path`` lies in.
@@ -113,19 +178,28 @@ class Program:
     @cached_property
     def _tops(self) -> list[Path]:
         """The roots of the checked files, outermost first."""
-        return sorted({_marked_root(file.parent) for file in self._files}, key=lambda root: len(root.parts))
+        return sorted({_marked_root(file.parent) for file in self.files}, key=lambda root: len(root.parts))
+
+    @cached_property
+    def listing(self) -> Listing:
+        """The Python files of the projects that the checked files belong to, as they are found once for all questions."""
+        return list_files(map(str, self._tops), _MOST_LISTED)
 
     @cached_property
     def members(self) -> tuple[Path, ...]:
-        """All Python files of the projects that the checked files belong to."""
-        found = set(self._files)
-        for root in self._tops:
-            for folder, names, files in os.walk(root):
-                names[:] = [n for n in names if not n.startswith(".") and n not in _SKIPPED]
-                found.update(Path(folder, n) for n in files if n.endswith(".py") and _is_file(os.path.join(folder, n)))
-                if len(found) > _MOST_MEMBERS:
-                    return tuple(sorted(set(self._files)))
-        return tuple(sorted(found))
+        """The files that are asked for who imports what: those of the listing, or of too many the checked ones."""
+        listed = self.listing.files if len(self.listing.files) <= _MOST_MEMBERS else ()
+        return tuple(sorted({*self.files, *map(Path, listed)}))
+
+    @cached_property
+    def layout(self) -> str:
+        """A digest of which files there are, and where their projects begin: what an import means rests on it."""
+        listing = self.listing
+        # What is hidden has no name that could be imported.
+        closed = [folder for folder in listing.closed if not os.path.basename(folder).startswith(".")]
+        parts = (map(str, self._tops), listing.files, closed, map(str, self.members))
+        text = "\n\n".join("\n".join(sorted(part)) for part in parts)
+        return hashlib.blake2b(os.fsencode(text), digest_size=16).hexdigest()
 
     def module(self, path: Path, target: str) -> Path | None:
         """Return the file of the project that the module ``target``, imported in ``path``, is read from.
@@ -134,30 +208,58 @@ class Program:
         from a folder above, so each folder from the file's own up to the project's root is tried as a start.
         """
         key = (path.parent, target)
-        if key not in self._modules:
-            self._modules[key] = self._find_module(path, target)
-        return self._modules[key]
+        found = self._modules.get(key)
+        if found is None:
+            found = self._modules[key] = self._find_module(path, target)
+        if found[1]:
+            self._grounds.beyond = True
+        return found[0]
 
-    def _find_module(self, path: Path, target: str) -> Path | None:
-        name = target.lstrip(".")
-        level = len(target) - len(name)
-        parts = name.split(".") if name else []
-        if level:
-            starts = [path.parents[level - 1]] if level <= len(path.parents) else []
-        else:
-            root = self.root(path)
-            starts = [folder for folder in path.parents if folder == root or root in folder.parents]
-        of_python = not level and bool(parts) and parts[0] in sys.stdlib_module_names
-        for start in starts:
-            if of_python and (start / "__init__.py").is_file():
+    def _find_module(self, path: Path, target: str) -> tuple[Path | None, bool]:
+        """Return the module's file, and whether it was looked for where nobody lists the files."""
+        beyond = False
+        of_python = self._of_python(target)
+        for start in self._starts(path, target):
+            if of_python and self._exists(os.path.join(start, "__init__.py"))[0]:
                 # In a package, `import random` is Python's own, whatever stands beside it.
                 continue
-            place = start.joinpath(*parts)
-            if parts and place.with_suffix(".py").is_file():
-                return place.with_suffix(".py")
-            if (place / "__init__.py").is_file():
-                return place / "__init__.py"
-        return None
+            place = os.path.join(start, *target.lstrip(".").split("."))
+            package = os.path.join(place, "__init__.py")
+            # What has no name of its own is a package: `from . import name`.
+            for candidate in (f"{place}.py", package) if target.strip(".") else (package,):
+                there, unlisted = self._exists(candidate)
+                beyond |= unlisted
+                if there:
+                    return Path(candidate), beyond
+        return None, beyond
+
+    def _starts(self, path: Path, target: str) -> Iterator[str]:
+        """Yield the folders that ``target``, imported in ``path``, may be found from."""
+        level = len(target) - len(target.lstrip("."))
+        parents = [str(folder) for folder in path.parents]
+        if level:
+            yield from parents[level - 1 : level]
+            return
+        root = str(self.root(path))
+        if root in parents:
+            yield from parents[: parents.index(root) + 1]
+
+    def folders(self, path: Path, target: str) -> list[str]:
+        """Return the folders that the import of ``target`` in ``path`` may mean where no file answers to it."""
+        parts = target.lstrip(".").split(".")
+        places = (os.path.join(start, *parts) for start in self._starts(path, target))
+        return [place for place in places if place in self.listing.folders]
+
+    def _of_python(self, target: str) -> bool:
+        return target.partition(".")[0] in sys.stdlib_module_names
+
+    def _exists(self, name: str) -> tuple[bool, bool]:
+        """Tell whether the file ``name`` exists, and whether the listing could not say so."""
+        if name in self.listing.files:
+            return True, False
+        if self.listing.knows(name):
+            return False, False
+        return _is_file(name), True
 
     def canonical(self, path: Path, target: str, depth: int = _DEEPEST) -> str:
         """Return what the imported ``target`` is, as seen from ``path``.
@@ -182,7 +284,7 @@ class Program:
 
     def name_in(self, path: Path, name: str, depth: int = _DEEPEST) -> str | None:
         """Return what the module-level ``name`` of ``path`` is (see ``canonical``), or None if it has no such name."""
-        facts = self.facts(path)
+        facts = self._names_of(path)
         if depth == 0:
             return None
         if name in facts.imports:
@@ -199,10 +301,7 @@ class Program:
         """Return what ``a.b.c``, written at module level of ``path``, is."""
         if depth < _DEEPEST:
             return self._find_meaning(path, written, depth)
-        key = (path, written)
-        if key not in self._meant:
-            self._meant[key] = self._find_meaning(path, written, depth)
-        return self._meant[key]
+        return self._answer(self._meant, (path, written), lambda: self._find_meaning(path, written, depth))
 
     def _find_meaning(self, path: Path, written: str, depth: int) -> str | None:
         head, *rest = written.split(".")
@@ -228,9 +327,7 @@ class Program:
 
     def lineage(self, reference: str) -> tuple[str, ...]:
         """Return a class and its bases, nearest first, followed through the project; the last ones may be MindSpore's."""
-        if reference not in self._lineages:
-            self._lineages[reference] = tuple(self._find_lineage(reference))
-        return self._lineages[reference]
+        return self._answer(self._lineages, reference, lambda: tuple(self._find_lineage(reference)))
 
     def _find_lineage(self, reference: str) -> list[str]:
         order: list[str] = []
@@ -249,7 +346,10 @@ class Program:
     def _mentioning(self, word: str) -> list[Path]:
         """Return the members whose text holds ``word``: only these are worth parsing for a question about it."""
         if not self._texts:
-            self._texts = {path: _bytes(path) for path in self.members}
+            for path in self.members:
+                data = _bytes(path)
+                self._note(path, data)
+                self._texts[path] = data or b""
             self._texts.update((path, text.encode()) for path, text in self._new_texts.items())
         wanted = os.fsencode(word)  # a file name need not be UTF-8
         return [path for path, text in self._texts.items() if wanted in text]
@@ -277,6 +377,7 @@ class Program:
 
     def subclasses(self, reference: str) -> list[str]:
         """Return the project's classes that descend from the class ``reference``."""
+        self._grounds.companions = True
         found: list[str] = []
         queue = [reference]
         while queue:
@@ -291,14 +392,16 @@ class Program:
 
     def imported(self, path: Path) -> frozenset[Path]:
         """Return the project files that ``path`` imports directly."""
+        self._grounds.companions = True
         found = self._imported.get(path)
         if found is None:
-            found = frozenset(self._find_imports(path))
+            found = frozenset(self.found_by(path, self._facts_of(path).all_imports()))
             self._imported[path] = found
         return found
 
-    def _find_imports(self, path: Path) -> Iterator[Path]:
-        for target in self.facts(path).all_imports():
+    def found_by(self, path: Path, targets: Iterable[str]) -> Iterator[Path]:
+        """Yield the project files that imports of ``targets`` in ``path`` read."""
+        for target in targets:
             if target.partition(".")[0] == "mindspore":
                 continue
             for candidate in (target, _split(target)[0]):
@@ -308,6 +411,7 @@ class Program:
 
     def importers(self, path: Path) -> frozenset[Path]:
         """Return the project files that import ``path`` directly."""
+        self._grounds.companions = True
         found = self._imported_by.get(path)
         if found is None:
             name = path.parent.name if path.name == "__init__.py" else path.stem
@@ -330,6 +434,7 @@ class Program:
         """Return who calls whom among the files that can run together with ``path``."""
         from mslint.program.calls import CallGraph  # brings networkx along
 
+        self._grounds.companions = True
         files = tuple(sorted(self.neighbourhood(path)))
         if files not in self._graphs:
             self._graphs[files] = CallGraph(self, files)
@@ -407,11 +512,11 @@ def _without(known: Mapping[Path, Answer], paths: Container[Path]) -> dict[Path,
     return {path: item for path, item in known.items() if path not in paths}
 
 
-def _bytes(path: Path) -> bytes:
+def _bytes(path: Path) -> bytes | None:
     try:
-        return path.read_bytes() if _is_file(path) else b""
+        return path.read_bytes() if _is_file(path) else None
     except OSError:
-        return b""
+        return None
 
 
 _is_file = os.path.isfile

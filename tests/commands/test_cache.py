@@ -1,0 +1,331 @@
+"""``mslint check`` with what it knows from earlier runs: faster, and never otherwise."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import mslint.commands.examination as examination
+import mslint.program.trees as trees
+from mslint.cache.encoding import decoded, encoded
+from mslint.cache.store import Store
+from mslint.findings import Applicability, Edit, Finding, Fix, Position, Related, Severity
+from conftest import Run
+
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
+NET = "from mindspore import nn\n\n\nclass Net(nn.Cell):\n    def construct(self, x):\n        return x\n"
+
+
+@pytest.fixture(autouse=True)
+def marked(project: Path) -> None:
+    """Let the project end at its own folder, whatever else lies beside it."""
+    (project / "pyproject.toml").touch()
+
+
+@pytest.fixture
+def examined(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the files that had to be examined."""
+    names: list[str] = []
+    examine = examination.examine
+
+    def noted(source, *rest):  # type: ignore[no-untyped-def]
+        names.append(source.path.name)
+        return examine(source, *rest)
+
+    monkeypatch.setattr(examination, "examine", noted)
+    return names
+
+
+def kept(project: Path) -> Path:
+    (file,) = (project / ".mslint_cache").glob("*.sqlite")
+    return file
+
+
+def settled(cli: Run, *arguments: str) -> str:
+    """Check with and without the cache, which must come to the same; return the findings."""
+    with_cache = cli("check", "--output-format", "json", *arguments)
+    without = cli("check", "--output-format", "json", "--no-cache", *arguments)
+    assert with_cache == without
+    return with_cache.out
+
+
+def test_a_second_run_examines_and_parses_nothing(
+    cli: Run, project: Path, examined: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "clean.py").write_text("import torch\n")
+    (project / "old.py").write_text("old_call()\n")
+    (project / "broken.py").write_text("def\n")
+    shutil.copy(FIXTURES / "rank-blind-seed" / "bad.py", project / "train.py")
+    first = cli("check", "--output-format", "json")
+    assert sorted(examined) == ["broken.py", "clean.py", "old.py", "train.py"]
+    assert {finding["code"] for finding in json.loads(first.out)} >= {"MS002", "MS302", "MS901"}
+    examined.clear()
+
+    def refused(text: str) -> None:
+        raise AssertionError("parsed")
+
+    monkeypatch.setattr(trees, "_parsed", refused)
+    assert cli("check", "--output-format", "json") == first
+    assert examined == []
+    assert (project / ".mslint_cache" / ".gitignore").read_text().endswith("*\n")
+
+
+def test_without_a_cache_nothing_is_kept(cli: Run, project: Path, examined: list[str]) -> None:
+    (project / "old.py").write_text("old_call()\n")
+    cli("check", "--no-cache")
+    cli("check", "--no-cache")
+    assert examined == ["old.py", "old.py"]
+    assert not (project / ".mslint_cache").exists()
+
+
+def test_it_lies_where_it_is_told_to(
+    cli: Run, project: Path, examined: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "old.py").write_text("old_call()\n")
+    cli("check", "--cache-dir", "there")
+    cli("check", "--cache-dir", "there")
+    monkeypatch.setenv("MSLINT_CACHE_DIR", str(project / "there"))
+    cli("check")
+    assert examined == ["old.py"]
+    assert not (project / ".mslint_cache").exists()
+
+
+def test_it_lies_beside_the_configuration(cli: Run, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (project / "mslint.toml").touch()
+    (project / "src").mkdir()
+    (project / "src" / "old.py").write_text("old_call()\n")
+    monkeypatch.chdir(project / "src")
+    cli("check")
+    assert kept(project).is_file()
+
+
+def test_it_lies_among_the_users_caches_where_the_project_is_read_only(
+    cli: Run,
+    project: Path,
+    examined: list[str],
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    caches = tmp_path_factory.mktemp("caches")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(caches))
+    monkeypatch.setattr(os, "access", lambda path, mode: not Path(path).is_relative_to(project))
+    (project / "old.py").write_text("old_call()\n")
+    cli("check")
+    cli("check")
+    assert examined == ["old.py"]
+    assert list(caches.rglob("*.sqlite"))
+
+
+def test_other_rules_versions_and_working_directories_are_other_results(
+    cli: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "old.py").write_text("old_call()\n")
+    for arguments in ([], ["--ignore", "MS9"], ["--ignore", "warning"], ["--target-version", "2.3"], []):
+        settled(cli, *arguments)
+    (project / "mslint.toml").write_text('[per-file-ignores]\n"old.py" = ["MS9"]\n')
+    assert settled(cli) == "[]\n"
+    (project / "below").mkdir()
+    other = project / "below" / "mslint.toml"
+    other.touch()
+    monkeypatch.chdir(project / "below")
+    assert '"filename": "/' in settled(cli, str(project / "old.py"), "--config", str(other))
+
+
+def test_a_failure_is_told_each_time(cli: Run, project: Path) -> None:
+    (project / "old.py").write_text("crash()\nold_call()\n")
+    assert [cli("check").code for _ in range(2)] == [2, 2]
+    assert "the plugin's bug" in cli("check").err
+
+
+def test_a_changed_plugin_is_asked_again(cli: Run, project: Path, site: Path, examined: list[str]) -> None:
+    (project / "old.py").write_text("old_call()\n")
+    cli("check")
+    with (site / "demo_plugin.py").open("a") as stream:
+        stream.write("# changed\n")
+    cli("check")
+    assert examined == ["old.py", "old.py"]
+
+
+def test_a_change_is_felt_where_it_matters_alone(cli: Run, project: Path, examined: list[str]) -> None:
+    (project / "plain.py").write_text("import torch\n")
+    (project / "base.py").write_text(NET)
+    (project / "net.py").write_text(
+        "from base import Net\n\n\nclass Own(Net):\n    def construct(self, x):\n        return x\n"
+    )
+    (project / "alone.py").write_text(NET)
+    cli("check")
+    examined.clear()
+    (project / "base.py").write_text(NET + "\n\nclass More(Net):\n    pass\n")
+    cli("check")
+    assert examined == ["base.py", "net.py"]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_happens_to_a_project_the_findings_are_those_of_a_fresh_run(
+    cli: Run, project: Path, seed: int
+) -> None:
+    """Files come, go, move and change at random, packages lose their __init__.py; each run must see it as if it were the first."""
+    chance = random.Random(seed)
+    for name in ("rank-seed", "shard-dataset", "unstopped-frozen-feature", "freeze-that-does-not"):
+        for file in chance.sample(sorted((FIXTURES / name).glob("*.py")), 1):
+            shutil.copy(file, project / f"{name.replace('-', '_')}_{file.name}")
+    texts = [file.read_text() for file in sorted(project.glob("*.py"))]
+    (project / "package").mkdir()
+    (project / "package" / "__init__.py").write_text("from .nets import *\n")
+    (project / "package" / "nets.py").write_text(NET)
+    (project / "build").mkdir()
+    steps: list[Callable[[list[Path]], object]] = [
+        lambda files: chance.choice(files).unlink(),
+        lambda files: chance.choice(files).rename(project / "package" / f"moved_{chance.randrange(9)}.py"),
+        lambda files: chance.choice(files).write_text(chance.choice(texts)),
+        lambda files: (project / f"new_{chance.randrange(9)}.py").write_text(chance.choice(texts)),
+        lambda files: (project / "build" / "__init__.py").write_text(NET),
+        lambda files: _append(chance.choice(files), f"from {chance.choice(files).stem} import *\n"),
+        lambda files: _append(chance.choice(files), "import build, package.nets\n"),
+        lambda files: _append(chance.choice(files), "\n\nclass Net(Net):\n    pass\n"),
+        lambda files: _append(chance.choice(files), "\nimport mindspore as ms\nms.set_seed(1)\n"),
+        lambda files: (project / "package" / "__init__.py").write_text(chance.choice(files).read_text()),
+    ]
+    for _ in range(8):
+        chance.choice(steps)([file for file in sorted(project.rglob("*.py")) if "build" not in file.parts])
+        settled(cli)
+
+
+def _append(file: Path, text: str) -> None:
+    with file.open("a") as stream:
+        stream.write(text)
+
+
+@pytest.mark.parametrize("size", [0, 1, 100, 4096, 5000])
+def test_a_truncated_file_is_made_anew(cli: Run, project: Path, examined: list[str], size: int) -> None:
+    (project / "old.py").write_text("old_call()\n")
+    first = cli("check")
+    os.truncate(kept(project), size)
+    for _ in range(3):
+        assert cli("check") == first
+    assert examined.count("old.py") <= 3  # one of the runs may only have found out
+
+
+@pytest.mark.parametrize("content", [b"not a data base", b"SQLite format 3\0" + b"\xff" * 5000])
+def test_a_foreign_file_is_made_anew(cli: Run, project: Path, examined: list[str], content: bytes) -> None:
+    (project / "old.py").write_text("old_call()\n")
+    first = cli("check")
+    kept(project).write_bytes(content)
+    for _ in range(3):
+        assert cli("check") == first
+    assert examined.count("old.py") <= 3
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DROP TABLE kept",
+        "ALTER TABLE kept DROP COLUMN digest",
+        "UPDATE kept SET value = replace(value, 'old_call', 'new_call')",
+        "UPDATE kept SET value = '[]'",
+        "UPDATE kept SET value = 3",
+        "UPDATE kept SET value = x'00ff'",
+        "DELETE FROM kept WHERE kind = 'sketch'",
+    ],
+)
+def test_damaged_rows_are_not_believed(cli: Run, project: Path, damage: str) -> None:
+    (project / "old.py").write_text("old_call()\n")
+    first = cli("check")
+    with sqlite3.connect(kept(project)) as connection:
+        connection.execute(damage)
+    connection.close()
+    for _ in range(3):
+        assert cli("check") == first
+
+
+def test_flipped_bits_change_nothing(cli: Run, project: Path) -> None:
+    (project / "old.py").write_text("old_call()\n")
+    (project / "net.py").write_text(NET)
+    first = cli("check")
+    chance = random.Random(0)
+    for _ in range(30):
+        data = bytearray(kept(project).read_bytes())
+        data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+        kept(project).write_bytes(data)
+        assert cli("check") == first
+
+
+def test_a_locked_file_is_left_alone(cli: Run, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mslint.cache.store._PATIENCE", 0.05)
+    (project / "old.py").write_text("old_call()\n")
+    first = cli("check")
+    connection = sqlite3.connect(kept(project), isolation_level=None)
+    connection.execute("BEGIN EXCLUSIVE")
+    assert cli("check") == first
+    connection.execute("ROLLBACK")
+    connection.close()
+    assert kept(project).is_file()
+
+
+def run(project: Path, *arguments: str, **options: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "mslint", "check", "--output-format", "json", *arguments]
+    return subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)  # type: ignore[call-overload, no-any-return]
+
+
+def test_killed_at_any_time_and_two_at_once_do_no_harm(project: Path) -> None:
+    for index in range(5):
+        shutil.copy(FIXTURES / "rank-blind-seed" / "bad.py", project / f"train_{index}.py")
+    right = run(project, "--no-cache").communicate()
+    for pause in (0.2, 0.5, 0.8, 1.1, 1.4):
+        process = run(project)
+        time.sleep(pause)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    both = [run(project), run(project)]
+    assert [process.communicate() for process in both] == [right, right]
+    assert run(project).communicate() == right
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limits there")
+def test_a_full_disk_is_no_reason_to_say_anything(project: Path) -> None:
+    import resource
+
+    (project / "train.py").write_text((FIXTURES / "rank-blind-seed" / "bad.py").read_text())
+    right = run(project, "--no-cache").communicate()
+
+    def full() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+    for _ in range(2):
+        assert run(project, preexec_fn=full).communicate() == right
+    assert run(project).communicate() == right
+
+
+def test_findings_come_back_as_they_are() -> None:
+    place = Position(1, 2)
+    edit = Edit(place, Position(3, 4), "ü\udc80", "/a.py")
+    fix = Fix("mod", Applicability.UNSAFE, "why", (edit, edit))
+    related = (Related("b.py", place, place, "there"),)
+    finding = Finding(
+        "MS1", "n", Severity.INFO, "m", "a.py", place, place, fix, related, {"a": {"b": [1, None]}}, 3, "u"
+    )
+    text = encoded([finding, Finding("MS2", "n", Severity.ERROR, "m", "a.py", place, place)])
+    assert text is not None
+    assert decoded(text)[0] == finding
+    odd = Finding("MS1", "n", Severity.INFO, "m", "a.py", place, place, evidence={"a": (1, 2)})
+    assert encoded([odd]) is None
+
+
+def test_a_store_without_a_file_forgets(tmp_path: Path) -> None:
+    store = Store(None)
+    store.put("kind", b"key", "value")
+    assert store.get("kind", b"key") == "value"
+    store.save()
+    assert store.get("kind", b"key") is None
