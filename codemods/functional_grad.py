@@ -95,31 +95,42 @@ class _Rewrite:
         self.sites = read_sites(module, operator)
         if not self.sites:
             raise Manual("it is never applied")
-        self.names: set[str] = set()
-        """Attributes that parts already rewritten take."""
+        self.names: list[tuple[CellClass | None, str]] = []
+        """Attributes that gradient functions of other parts take, with their class."""
 
     def fix(self) -> Fix:
         groups = self._groups()
-        parts = [self._part(sites, len(groups) > 1) for sites in groups]
+        owners = [self._owner(sites) for sites in groups]
+        parts = [self._part(sites, owners.count(owner) > 1) for sites, owner in zip(groups, owners, strict=True)]
         edits = [edit for part in parts for edit in part.edits]
         holder = statement_of(self.module, self.operator.holder) if self.operator.holder is not None else None
         if holder is not None and not any(part.home is not None and part.home.replaced is holder for part in parts):
             edits.append(self._remove_holder(holder))
         worst = Applicability.UNSAFE if any(part.applicability is Applicability.UNSAFE for part in parts) else None
         message = "; ".join(dict.fromkeys(part.message for part in parts))
-        edits = joined(dict.fromkeys(edits))
-        return Fix(FunctionalGrad.name, worst or Applicability.SAFE, message, tuple(edits))
+        # What several parts insert at one place stands there in order; an import that they share stands there once.
+        unique = dict.fromkeys(edits)
+        inserted = joined(edit for edit in unique if edit.start == edit.end)
+        replaced = [edit for edit in unique if edit.start != edit.end]
+        return Fix(FunctionalGrad.name, worst or Applicability.SAFE, message, (*inserted, *replaced))
 
     def _groups(self) -> list[list[Site]]:
         """Return the sites, those together that can share one gradient function."""
         groups: list[list[Site]] = []
         for site in self.sites:
-            group = next((group for group in groups if alike(self.module, group[0], site)), None)
+            group = next((group for group in groups if self._together(group, site)), None)
             if group is None:
                 groups.append([site])
             else:
                 group.append(site)
         return groups
+
+    def _together(self, group: list[Site], site: Site) -> bool:
+        return self._owner(group) is self._owner([site]) and alike(self.module, group[0], site)
+
+    def _owner(self, sites: list[Site]) -> CellClass | None:
+        """Return the class that holds the gradient function of ``sites``, if one does."""
+        return self.operator.owner or sites[0].owner
 
     def _part(self, sites: list[Site], one_of_several: bool) -> _Part:
         try:
@@ -132,7 +143,7 @@ class _Rewrite:
         except NotOneForward as reason:
             part = self._drop_in(sites, one_of_several, str(reason))
         if part.home is not None:
-            self.names.add(part.home.callee.rpartition(".")[2])
+            self.names.append((self._owner(sites), part.home.callee.rpartition(".")[2]))
         return part
 
     def _home(self, sites: list[Site], kind: str, one_of_several: bool) -> Home | None:
@@ -140,7 +151,7 @@ class _Rewrite:
         home = find_home(self.module, self.operator, sites, self._attribute(sites, kind, one_of_several))
         if home is None or not one_of_several or sites[0].application.kept_in is not None:
             return home
-        if self.operator.attribute is None:
+        if home.callee == self.operator.variable:
             # One variable cannot hold several gradient functions.
             return None
         if sites[0] is self.sites[0]:
@@ -234,7 +245,7 @@ class _Rewrite:
 
     def _attribute(self, sites: list[Site], kind: str, one_of_several: bool) -> str | None:
         """Return a free name for the attribute that is to hold the gradient function, None to keep the operator's own."""
-        owner = self.operator.owner or sites[0].owner
+        owner = self._owner(sites)
         if owner is None:
             return None
         old = (self.operator.attribute or "").removesuffix("_no_sens")
@@ -251,7 +262,7 @@ class _Rewrite:
 
     def _taken(self, owner: CellClass) -> set[str]:
         """Return the attributes that instances of ``owner`` have."""
-        taken = {*owner.methods, *owner.assigned, *self.names}
+        taken = {*owner.methods, *owner.assigned, *(name for holder, name in self.names if holder is owner)}
         for base in owner.lineage:
             known = self.module.program.class_facts(base)
             if known:

@@ -84,6 +84,8 @@ def find_home(module: Module, operator: GradientOperator, sites: Sequence[Site],
     ``name`` is the attribute that is to hold it; None keeps the operator's own.
     """
     first = sites[0].application
+    if _asked_at_each_step(module, sites[0]) and _may_freeze(module):
+        return None
     if first.kept_in is not None and all(site.application is first for site in sites):
         kept = _where_kept(module, first.kept_in, sites[0], name)
         if kept is not None:
@@ -94,6 +96,26 @@ def find_home(module: Module, operator: GradientOperator, sites: Sequence[Site],
     if operator.variable and operator.holder is not None:
         return _at_variable(module, operator, sites[0])
     return None
+
+
+def _asked_at_each_step(module: Module, site: Site) -> bool:
+    """Tell whether the network is asked for its trainable parameters at each step.
+
+    GradOperation does so itself where no weights are given (measured, MindSpore 2.10.0).
+    """
+    weights = site.application.weights
+    if weights is None:
+        return True
+    value = sole_value(module, weights)
+    asked = any(name.value == "trainable_params" for name in find(value, cst.Name))
+    return asked and site.function is not None and site.function in module.ancestors(value)
+
+
+def _may_freeze(module: Module) -> bool:
+    """Tell whether the program changes which parameters are trainable, perhaps between two steps."""
+    program = module.program
+    files = program.neighbourhood(module.source.path.absolute())
+    return any("requires_grad" in program.facts(file).touched for file in files)
 
 
 def alike(module: Module, one: Site, other: Site) -> bool:
@@ -212,7 +234,9 @@ def _in_new_init(module: Module, owner: CellClass, attribute: str, network: str,
     """Return a home in an ``__init__`` that the class does not have yet and that only hands on to its base."""
     block = owner.node.body
     first = next((item for item in block.body if isinstance(item, cst.FunctionDef)), None)
-    if first is None or not isinstance(block, cst.IndentedBlock):
+    defined = any(name.value == "__init__" for name in find(block, cst.Name))
+    if first is None or defined or not isinstance(block, cst.IndentedBlock):
+        # An `__init__` under a condition would hide the one written here.
         return None
     held = f"{self_name(first)}.{attribute}"
     indent = indentation(module, min((first, *first.decorators), key=module.start))
@@ -272,7 +296,7 @@ def _assigned(
     module: Module, owner: CellClass, init: cst.FunctionDef | None, attribute: str
 ) -> list[cst.CSTNode] | None:
     """Return the statements of ``init`` after which ``self.attribute`` is what it stays; None if that cannot be told."""
-    if _set_from_outside(module, owner, attribute):
+    if set_from_outside(module, owner, attribute):
         return None
     found = owner.assigned.get(attribute, [])
     if found:
@@ -300,7 +324,7 @@ def _inherited(module: Module, owner: CellClass, attribute: str) -> bool:
     return of_mindspore or any(attribute in base.assigned for base in bases)
 
 
-def _set_from_outside(module: Module, owner: CellClass, attribute: str) -> bool:
+def set_from_outside(module: Module, owner: CellClass, attribute: str) -> bool:
     """Tell whether a subclass or other code may give ``attribute`` another value once ``__init__`` is through."""
     program, path = module.program, module.source.path.absolute()
     for reference in program.subclasses(owner.reference):

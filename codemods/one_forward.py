@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from codemods.gradient_home import set_from_outside
 from codemods.gradient_site import Site, is_stored, reads
 from codemods.statements import one_line
 from mslint.semantics.cells import is_self, self_name
@@ -91,6 +92,8 @@ def one_forward(
     forward = find_forward(module, operator, site.application, site.call)
     if forward is None:
         raise NotOneForward("no forward pass of the same network and arguments stands before the gradient in its block")
+    if _may_be_replaced(module, site, forward):
+        raise NotOneForward(f"{module.code(forward.call.func)} may be replaced by another network after __init__")
     for argument in site.arguments:
         if any(isinstance(item, _ANEW) for item in walk(argument.value)):
             raise NotOneForward(
@@ -113,6 +116,18 @@ def one_forward(
     merged.removed += _only_for_gradient(module, merged, kept, needed)
     merged.at_gradient = _place(module, merged, kept)
     return merged
+
+
+def _may_be_replaced(module: Module, site: Site, forward: Forward) -> bool:
+    """Tell whether the step may run another network than the one that its gradient function was made of in ``__init__``."""
+    called = forward.call.func
+    if (
+        site.owner is None
+        or not isinstance(called, cst.Attribute)
+        or not isinstance(site.application.network, cst.Name)
+    ):
+        return False
+    return set_from_outside(module, site.owner, called.attr.value)
 
 
 def _target(module: Module, target: cst.BaseExpression) -> str:

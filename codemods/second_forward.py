@@ -8,7 +8,7 @@ import libcst as cst
 
 from codemods.gradient_site import Site
 from mslint.semantics.cells import CellClass, method_of, self_name
-from mslint.semantics.gradients import TRAIN_STEPS, normal, sole_value
+from mslint.semantics.gradients import TRAIN_STEPS, names_of_network, normal, sole_value
 from mslint.semantics.module import Module, find
 from mslint.semantics.stateful import stateful_part
 
@@ -73,7 +73,7 @@ def _reused(module: Module, site: Site) -> bool:
     this = self_name(site.function) if site.function else "self"
     if text == f"_({this}.network)" and site.owner and any(base in TRAIN_STEPS for base in site.owner.lineage):
         return True
-    names = {text, normal(module, network)}
+    names = {normal(module, network)} | names_of_network(module, site.application)
     if site.owner is not None and isinstance(network_value := sole_value(module, network), cst.Attribute):
         names |= _also_called(module, site.owner, network_value)
     for candidate in find(module.tree, cst.Call):
@@ -94,10 +94,10 @@ def _undone(module: Module, site: Site) -> bool:
     """Tell whether ``set_grad(False)`` may be called on the network: in this class, or on a variable anywhere."""
     program = module.program
     assert site.application.network is not None
-    network = module.code(site.application.network)
+    names = {normal(module, site.application.network)} | names_of_network(module, site.application)
     for file in program.neighbourhood(module.source.path.absolute()):
         for receiver in program.facts(file).ungraded:
-            if receiver == network or not receiver.startswith("self."):
+            if f"_({receiver})" in names or not receiver.startswith("self."):
                 return True
     return False
 

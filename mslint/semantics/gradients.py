@@ -321,7 +321,7 @@ def find_forward(
         return None
     weight = sensitivity(operator, call)
     arguments = [normal(module, argument) for argument in call.args if argument is not weight]
-    network = normal(module, sole_value(module, application.network))
+    networks = names_of_network(module, application)
     body: list[Statement] = [item for item in block.body if isinstance(item, _STATEMENTS)]
     index = body.index(statement)
     for place in range(index, -1, -1):
@@ -335,12 +335,30 @@ def find_forward(
         function = forward.func
         if isinstance(function, cst.Attribute) and function.attr.value == "construct":
             function = function.value
-        if normal(module, sole_value(module, function)) != network:
+        if normal(module, sole_value(module, function)) not in networks:
             continue
         if [normal(module, argument) for argument in forward.args] == arguments:
             assert isinstance(candidate, cst.SimpleStatementLine)
             return Forward(forward, candidate, assignment, target, tuple(body[place + 1 : index]))
     return None
+
+
+def names_of_network(module: Module, application: Application) -> set[str]:
+    """Return how a step may write the network: as where it is differentiated, or as the attribute that holds it.
+
+    ``self.grad = operator(network, weights)`` beside ``self.network = network`` differentiates ``self.network``.
+    """
+    assert application.network is not None
+    network = sole_value(module, application.network)
+    names = {normal(module, network)}
+    method, holder = method_of(module, application.node), class_of(module, application.node)
+    if isinstance(network, cst.Name) and method and holder and len(module.lookup(network.value, network)) == 1:
+        for attribute, found in all_classes(module)[holder].assigned.items():
+            value = found[0].value
+            held = isinstance(value, cst.Name) and value.value == network.value and found[0].method is method
+            if held and len(found) == 1:
+                names.add(f"_({self_name(method)}.{attribute})")
+    return names
 
 
 def _assignment(module: Module, line: Statement, gradient: cst.Call | None) -> cst.BaseSmallStatement | None:

@@ -594,6 +594,17 @@ def test_one_operator_for_two_networks_becomes_a_gradient_function_of_each(tmp_p
     )
 
 
+def test_one_operator_for_two_classes_becomes_a_gradient_function_of_each(tmp_path: Path) -> None:
+    head = HEAD + "by_list = ops.GradOperation(get_by_list=True)\n\n\n"
+    one = step(KEPT, CLASSIC.replace("self.grad(", "by_list("), head="")
+    other = one.replace("class Step", "class Other").replace("(x, y)", "(y)").replace("self, x, y", "self, y")
+    found = rewrite(tmp_path, f"{head}{one}\n\n{other}")
+    assert found.text.count("self.value_and_grad = ms.value_and_grad(self.network, None, self.weights)\n") == 2
+    assert "loss, grads = self.value_and_grad(x, y)" in found.text
+    assert "loss, grads = self.value_and_grad(y)" in found.text
+    assert "by_list" not in found.text
+
+
 def test_where_one_of_two_networks_runs_once_only_the_other_is_dropped_in(tmp_path: Path) -> None:
     nets = """
         self.netd = network.discriminator
@@ -740,6 +751,27 @@ def test_a_base_that_sets_the_network_anew_is_asked_at_each_step(tmp_path: Path)
     assert "grads = ms.grad(self.network, None, self.weights, sens_param=True)(x, sens)" in (
         rewrite(tmp_path, text, others=others).text
     )
+
+
+@pytest.mark.parametrize("weights", ["", ", self.network.trainable_params()"], ids=["not named", "named in the step"])
+def test_a_network_that_may_be_frozen_is_asked_for_its_weights_at_each_step(weights: str, tmp_path: Path) -> None:
+    text = step(BY_LIST, CLASSIC.replace(", self.weights", weights))
+    assert "self.value_and_grad(x, y)" in rewrite(tmp_path, text).text
+    others = {"train.py": f"{BUILDS}for weight in step.network.get_parameters():\n    weight.requires_grad = False\n"}
+    assert "grads = ms.grad(self.network, None, self.network.trainable_params())(x, y)" in (
+        rewrite(tmp_path, text, others=others).text
+    )
+
+
+@pytest.mark.parametrize("kept", ["network", "net"])
+def test_a_gradient_function_made_of_what_the_attribute_holds(kept: str, tmp_path: Path) -> None:
+    # `network` of __init__ is what `self.network` holds in the step, unless other code gives it another.
+    text = step(KEPT + f"    self.grad = ops.GradOperation(get_by_list=True)({kept}, self.weights)", CLASSIC)
+    text = text.replace("self.grad(self.network, self.weights)(x, y)", "self.grad(x, y)")
+    after = rewrite(tmp_path, text).text
+    assert ("self.value_and_grad = ms.value_and_grad(network, None, self.weights)" in after) is (kept == "network")
+    others = {"train.py": f"{BUILDS}step.network = net()\n"}
+    assert f"self.grad = ms.grad({kept}, None, self.weights)" in rewrite(tmp_path, text, others=others).text
 
 
 @pytest.mark.parametrize("held", [True, False], ids=["held by the Cell", "held by the class"])
