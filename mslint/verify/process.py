@@ -26,7 +26,7 @@ _REGULAR = ("trained", "ended")
 # How long ranks may take to end by themselves once one of them has failed.
 _GRACE = 5.0
 # Waits for the end of its input, then ends the session of the child and removes what it wrote.
-_WATCH = 'read -r _; kill -9 -- "-$1"; sleep 1; case "$2" in */mslint-verify-*) rm -rf -- "$2";; esac'
+_WATCH = 'read -r _; kill -9 "-$1"; sleep 1; case "$2" in */mslint-verify-*) rm -rf -- "$2";; esac'
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
+from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -22,6 +23,12 @@ _SILENT = {
     "IPython", "download", "loguru", "matplotlib", "mindinsight", "moxing", "mpl_toolkits", "prettytable", "seaborn",
     "tabulate", "tensorboardX", "termcolor", "visualdl", "wandb",
 }  # fmt: skip
+# Modules of earlier versions whose content lies elsewhere now.
+_MOVED = {
+    f"mindspore.dataset.{package}.{language}_transforms": f"mindspore.dataset.{package}"
+    for package in ("vision", "transforms")
+    for language in ("c", "py")
+}
 _CATCHING = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
 
 
@@ -41,23 +48,35 @@ class _Finder(MetaPathFinder, Loader):
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
+        if name in _MOVED:
+            return ModuleSpec(name, self)
         package = name.partition(".")[0]
         if isinstance(sys.modules.get(package), _Package):
             return ModuleSpec(name, self, is_package=True)
-        if package != name or not self._asked_for_by_the_user():
+        if package != name or not self._asked_for_by_the_user(name):
             return None
         return ModuleSpec(name, self, is_package=True)
 
-    def _asked_for_by_the_user(self) -> bool:
+    def _asked_for_by_the_user(self, name: str) -> bool:
         """Whether code of the user imports it, and has no other plan if it is missing."""
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and (frame.f_code.co_filename == __file__ or "importlib" in frame.f_code.co_filename):
             frame = frame.f_back
         if frame is None or frame.f_code.co_filename.startswith(_LIBRARIES):
             return False
+        if _lies_near(name, Path(frame.f_code.co_filename)):
+            # The user's own, but not in the search path: the name of a folder such as src tells nobody that.
+            return False
         return not any(first <= frame.f_lineno <= last for first, last in _guarded(frame.f_code.co_filename))
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
+        if spec.name in _MOVED:
+            self._report.stand_in(f"{spec.name}: MindSpore has it no more, {_MOVED[spec.name]} stands in")
+            moved = ModuleType(spec.name)
+            vars(moved).update(
+                {key: value for key, value in vars(import_module(_MOVED[spec.name])).items() if key[:2] != "__"}
+            )
+            return moved
         package = spec.name.partition(".")[0]
         if package == spec.name:
             what = "it is left undone" if package in _SILENT else "using it fails"
@@ -120,6 +139,13 @@ class _Member:
 
     def __setitem__(self, _key: Any, _value: Any) -> None:
         self()
+
+
+def _lies_near(name: str, file: Path) -> bool:
+    """Whether a folder above the file is called that, or holds something that is."""
+    return any(
+        folder.name == name or (folder / name).is_dir() or (folder / f"{name}.py").is_file() for folder in file.parents
+    )
 
 
 @cache
