@@ -283,7 +283,7 @@ class _Reader:
         for row in self.loop.rows:
             axis, rest = self._taken_out(row)
             expression = self.module.code(row.value)
-            if any(name.value in self.round for name in find(row.value, cst.Name)):
+            if any(name.value in self.round for name in _variables(row.value)):
                 raise Manual(f"`{expression}` itself differs from round to round")
             if any(True for _ in find(row.value, cst.Call)):
                 raise Manual(f"`{expression}` is computed anew in each round: assign it to a variable before the loop")
@@ -378,7 +378,7 @@ class _Reader:
         inside = {node for row in self.function.replaced for node in walk(row)}
         given: dict[str, str] = {}
         elements = {argument.parameter for argument in self.function.arguments}
-        for name in self._read_names():
+        for name in _variables(self.body):
             if name in inside or name.value in self.round or name.value in self.collectors:
                 continue
             if isinstance(self.function.header, (cst.For, cst.CompFor)) and name.value in self._targets():
@@ -408,18 +408,6 @@ class _Reader:
 
     def _is_inner(self, node: cst.CSTNode) -> bool:
         return node in self.inner
-
-    def _read_names(self) -> Iterator[cst.Name]:
-        """Yield the names that the body reads as variables."""
-        stack = [self.body]
-        while stack:
-            node = stack.pop()
-            if isinstance(node, cst.Name):
-                yield node
-            elif isinstance(node, (cst.Attribute, cst.Arg)):
-                stack.append(node.value)
-            else:
-                stack.extend(reversed(list(children(node))))
 
     def _read_self(self, name: cst.Name, given: dict[str, str]) -> None:
         attribute = self.module.parents.get(name)
@@ -452,6 +440,19 @@ class _Reader:
         built = self.module.resolve(call.func) or ""
         last = built.rpartition(".")[2]
         return ".py:" in built or (built.startswith(("mindspore.nn.", "mindspore.ops.")) and last[:1].isupper())
+
+
+def _variables(tree: cst.CSTNode) -> Iterator[cst.Name]:
+    """Yield the names that ``tree`` reads as variables, not those of attributes and keywords."""
+    stack = [tree]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, cst.Name):
+            yield node
+        elif isinstance(node, (cst.Attribute, cst.Arg)):
+            stack.append(node.value)
+        else:
+            stack.extend(reversed(list(children(node))))
 
 
 def _is_static(method: cst.FunctionDef) -> bool:

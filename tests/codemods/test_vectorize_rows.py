@@ -618,3 +618,26 @@ def test_new_names_do_not_collide(tmp_path: Path) -> None:
     done = rewrite(tmp_path, text).text
     assert "def row_loss_2(x):" in done
     assert "loss = row_losses(x).sum(0)" in done
+
+
+def test_an_attribute_may_be_called_as_a_variable_of_the_round_is(tmp_path: Path) -> None:
+    text = """
+        from mindspore import Parameter, nn, ops
+
+
+        class Loss(nn.Cell):
+            def __init__(self, others):
+                super().__init__()
+                self.others = Parameter(others)
+
+            def construct(self, x):
+                z = ops.tanh(x)
+                losses = []
+                for i in range(z.shape[0]):
+                    others = self.others[i : i + 1]
+                    losses.append(ops.exp(others * z[i]))
+                return ops.stack(losses).sum()
+        """
+    rewritten = rewrite(tmp_path, laid_out(text)).text
+    assert "def row_loss(others_row, z):\n    others = others_row[None]\n    return ops.exp(others * z)\n" in rewritten
+    assert "return row_losses(self.others, z).sum()" in rewritten
