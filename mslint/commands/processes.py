@@ -6,6 +6,8 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
@@ -65,7 +67,7 @@ def each(
 
 def _received(connection: Connection, process: BaseProcess) -> tuple[int, Answer]:
     try:
-        number, answer = connection.recv()
+        number, answer, failure = connection.recv()
     except (EOFError, OSError):
         process.join()
         code = process.exitcode or 0
@@ -73,18 +75,30 @@ def _received(connection: Connection, process: BaseProcess) -> tuple[int, Answer
         raise UsageError(
             f"a process of mslint ended before its work was done ({reason}); if memory is short, try --jobs 1"
         ) from None
+    if failure:
+        raise RuntimeError(failure)
     return number, answer
 
 
 def _serve(
     work: Callable[[Part], Answer], parts: Sequence[Part], connection: Connection, others: list[Connection], parent: int
 ) -> None:
-    """Answer for the parts that are asked for until there are no more, or nobody asks any longer."""
+    """Answer for the parts that are asked for until there are no more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who asked will see to it
-    for other in others:  # held open here, they would keep their processes waiting for a parent that is gone
+    threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
+    for other in others:
         other.close()
-    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
+    with suppress(EOFError, ConnectionError):
         while (number := connection.recv()) is not None:
-            connection.send((number, work(parts[number])))
-            if os.getppid() != parent:
-                return
+            try:
+                answer: tuple[int, Answer | None, str] = (number, work(parts[number]), "")
+            except Exception as exception:
+                answer = (number, None, f"{type(exception).__name__}: {exception}")
+            connection.send(answer)
+
+
+def _leave_with(parent: int) -> None:
+    """End this process when nobody waits for its answers any longer."""
+    while os.getppid() == parent:
+        time.sleep(0.2)
+    os._exit(1)

@@ -15,13 +15,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from conftest import Run
 
 import mslint.commands.examination as examination
 import mslint.program.trees as trees
 from mslint.cache.encoding import decoded, encoded
 from mslint.cache.store import Store
 from mslint.findings import Applicability, Edit, Finding, Fix, Position, Related, Severity
-from conftest import Run
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 NET = "from mindspore import nn\n\n\nclass Net(nn.Cell):\n    def construct(self, x):\n        return x\n"
@@ -175,7 +175,7 @@ def test_a_change_is_felt_where_it_matters_alone(cli: Run, project: Path, examin
 def test_whatever_happens_to_a_project_the_findings_are_those_of_a_fresh_run(
     cli: Run, project: Path, seed: int
 ) -> None:
-    """Files come, go, move and change at random, packages lose their __init__.py; each run must see it as if it were the first."""
+    """Files come, go, move and change at random; each run must see it as if it were the first."""
     chance = random.Random(seed)
     for name in ("rank-seed", "shard-dataset", "unstopped-frozen-feature", "freeze-that-does-not"):
         for file in chance.sample(sorted((FIXTURES / name).glob("*.py")), 1):
