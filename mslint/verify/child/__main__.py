@@ -74,7 +74,7 @@ def main(job: Job) -> NoReturn:
     world.install(report, conditions.ranks, conditions.launch)
     surplus.install(report)
     packages.install(report)
-    FakeData(report, conditions.fake_data, conditions.inputs, job.root).install()
+    FakeData(report, conditions.fake_data, conditions.inputs).install()
     if not job.dropout:
         standins.drop_dropout(report)
     probe = None

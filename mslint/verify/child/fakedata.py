@@ -14,6 +14,7 @@ import mindspore.dataset as dataset
 from mindspore.dataset.engine.datasets import SourceDataset
 
 from mslint.verify.child import rows
+from mslint.verify.child.place import of_a_library
 from mslint.verify.child.report import Report
 from mslint.verify.conditions import Input, parse_input
 
@@ -74,12 +75,10 @@ class _Drawn:
 class FakeData:
     """Puts rows or batches in the place of missing data sets, if the user wants that; else notes what would."""
 
-    def __init__(self, report: Report, fake: bool, inputs: Sequence[str], root: str) -> None:
+    def __init__(self, report: Report, fake: bool, inputs: Sequence[str]) -> None:
         self._report = report
         self._fake = fake
         self._inputs = [parse_input(text) for text in inputs]
-        self._root = root + os.sep
-        self._reading = 0
 
     def install(self) -> None:
         """Put the hooks in place; before the script is run."""
@@ -170,7 +169,7 @@ class FakeData:
 
         def followed(function: Any, name: str, *bases: Any, **options: Any) -> Any:
             made = build(function, name, *bases, **options)
-            if function.__code__.co_filename.startswith(self._root) and _is_source(made):
+            if not of_a_library(function.__code__.co_filename) and _is_source(made):
                 self._follow_creation(made)
             return made
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -16,6 +15,7 @@ from typing import Any
 
 from mindspore.train.callback import Callback
 
+from mslint.verify.child.place import of_a_library
 from mslint.verify.child.report import Report
 
 # They show, log or move files: whatever they are asked for may be left undone.
@@ -30,10 +30,6 @@ _MOVED = {
     for language in ("c", "py")
 }
 _CATCHING = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
-
-
-# Code below these is none of the user's.
-_LIBRARIES = tuple({folder + os.sep for folder in (sys.prefix, sys.base_prefix, str(Path(__file__).parents[2]))})
 
 
 def install(report: Report) -> None:
@@ -62,7 +58,7 @@ class _Finder(MetaPathFinder, Loader):
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and (frame.f_code.co_filename == __file__ or "importlib" in frame.f_code.co_filename):
             frame = frame.f_back
-        if frame is None or frame.f_code.co_filename.startswith(_LIBRARIES):
+        if frame is None or of_a_library(frame.f_code.co_filename):
             return False
         if _lies_near(name, Path(frame.f_code.co_filename)):
             # The user's own, but not in the search path: the name of a folder such as src tells nobody that.

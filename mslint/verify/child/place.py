@@ -4,6 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
+
+
+# Code below these is none of the user's, wherever that lies.
+_LIBRARIES = tuple({folder + os.sep for folder in (sys.prefix, sys.base_prefix, str(Path(__file__).parents[2]))})
+
+
+def of_a_library(filename: str) -> bool:
+    """Whether a file of code is Python's, mslint's or an installed package's."""
+    return filename.startswith(_LIBRARIES)
 
 
 def caller(root: str) -> str | None:
