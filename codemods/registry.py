@@ -8,6 +8,7 @@ from importlib import import_module
 
 from codemods.base import Codemod
 from mslint.console import UsageError, nearest, warning
+from mslint.language import translated
 from mslint.plugins import third_party
 
 
@@ -63,7 +64,7 @@ def named(names: list[str]) -> tuple[AnyCodemod, ...]:
     known = {codemod.name: codemod for codemod in all_codemods()}
     for name in names:
         if name not in known:
-            raise UsageError(f"unknown codemod {name!r}{nearest(name, known)}")
+            raise UsageError(translated("unknown codemod {name!r}{near}", name=name, near=nearest(name, known)))
     return tuple(known[name] for name in dict.fromkeys(names)) if names else tuple(known.values())
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import io
 import sys
-from argparse import ArgumentParser, HelpFormatter, RawDescriptionHelpFormatter
+from argparse import ArgumentParser, HelpFormatter, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import NoReturn
 
+from mslint import language
 from mslint.console import UsageError, abandon, error, internal_error, nearest
+from mslint.language import LANGUAGES, translated
 from mslint.shadowing import drop_working_directory
 
 VERBS = {
@@ -35,6 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a report is no reason to fail on a terminal's encoding
     given = list(sys.argv[1:] if arguments is None else arguments)
+    language.use(_asked(given) or language.of_locale())
     if sys.stdout is None:  # so Python starts with a closed descriptor
         error("the report cannot be written: standard output is closed")
         return 2
@@ -70,7 +74,7 @@ class _Parser(ArgumentParser):
     """Says what is wrong in one line, as all else here does; argparse would put the whole usage in front."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{self.prog}: {message}; try `{self.prog} --help`")
+        raise UsageError(translated("{program}: {message}; try `{program} --help`", program=self.prog, message=message))
 
 
 def _run(arguments: list[str]) -> int:
@@ -80,29 +84,56 @@ def _run(arguments: list[str]) -> int:
         parser = _Parser(
             f"mslint {verb}",
             usage=f"mslint {verb} [OPTIONS] {command.OPERANDS}",
-            description=f"mslint {verb}: {VERBS[verb]}.",
-            epilog=_EXIT_CODES,
+            description=f"mslint {verb}: {translated(VERBS[verb])}.",
+            epilog=translated(_EXIT_CODES),
             formatter_class=partial(HelpFormatter, max_help_position=32),
             allow_abbrev=False,
         )
         command.add_arguments(parser)
-        code: int = command.run(parser.parse_args(rest))
+        parser.add_argument("--lang", choices=LANGUAGES, help="English or Chinese (default: the locale's)")
+        options = parser.parse_args(rest)
+        language.use(options.lang or _configured(options) or language.of_locale())
+        code: int = command.run(options)
         return code
     if not verb.startswith("-"):
-        raise UsageError(f"unknown command {verb!r}{nearest(verb, VERBS)} (mslint --help lists them)")
+        raise UsageError(
+            translated(
+                "unknown command {verb!r}{near} (mslint --help lists them)", verb=verb, near=nearest(verb, VERBS)
+            )
+        )
     return _top(arguments)
+
+
+def _asked(arguments: Sequence[str]) -> str | None:
+    """Return the language that ``arguments`` name, before they are parsed: help and errors come in it, too."""
+    for option, value in zip(arguments, [*arguments, ""][1:], strict=True):
+        asked = value if option == "--lang" else option.removeprefix("--lang=")
+        if asked in LANGUAGES and option.startswith("--lang"):
+            return asked
+    return None
+
+
+def _configured(options: Namespace) -> str | None:
+    from mslint.config import Configurations, read_config
+
+    file: Path | None = getattr(options, "config", None)
+    try:
+        return (read_config(file) if file else Configurations().within(Path.cwd())).lang
+    except UsageError:  # told by whoever needs the configuration
+        return None
 
 
 def _top(arguments: list[str]) -> int:
     """Answer a command line without a verb."""
-    listed = "\n".join(f"  {verb:8} {meaning}" for verb, meaning in VERBS.items())
+    listed = "\n".join(f"  {verb:8} {translated(meaning)}" for verb, meaning in VERBS.items())
     parser = _Parser(
         "mslint",
         usage="mslint [--help] [--version] COMMAND ...",
-        description=f"commands (mslint COMMAND --help explains one):\n{listed}",
-        epilog=_EXIT_CODES,
+        description=f"{translated('commands (mslint COMMAND --help explains one):')}\n{listed}",
+        epilog=translated(_EXIT_CODES),
         formatter_class=RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--lang", choices=LANGUAGES, help="English or Chinese (default: the locale's)")
     parser.add_argument("--version", action="store_true", help="print the version")
     if parser.parse_args(arguments).version:
         print(f"mslint {_version()}")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 
 from mslint.console import UsageError, nearest
+from mslint.language import LANGUAGES, translated
 from mslint.source.files import SKIPPED, matched, patterns
 from mslint.source.text import shown
 from mslint.source.toml import read_toml
@@ -48,6 +49,7 @@ class Config:
     extend_exclude: tuple[str, ...] = ()
     target_version: Version = NEWEST
     baseline: str | None = None
+    lang: str | None = None
     verify: VerifySettings = VerifySettings()
 
     def excludes(self, path: Path, is_folder: bool) -> bool:
@@ -111,7 +113,7 @@ def read_config(file: Path) -> Config:
     """Return the configuration in ``file``."""
     table = _table(file)
     if table is None:
-        raise UsageError(f"{shown(file)}: has no [tool.mslint]; add it, or name another file")
+        raise UsageError(translated("{file}: has no [tool.mslint]; add it, or name another file", file=shown(file)))
     return _config(file, table)
 
 
@@ -159,6 +161,7 @@ def _config(file: Path, table: Mapping[str, object]) -> Config:
         extend_exclude=top.patterns("extend-exclude"),
         target_version=top.version("target-version"),
         baseline=top.string("baseline", "mslint-baseline.toml"),
+        lang=top.one_of("lang", LANGUAGES),
         verify=VerifySettings(
             entry=verify.string("entry", "main"),
             args=verify.strings("args", "--epochs=1"),
@@ -180,8 +183,9 @@ class _Reader:
         for key in self.table:
             if key not in known:
                 where = f"[tool.mslint{self.section and '.' + self.section}]"
-                near = nearest(key, known) or f"; it knows {', '.join(known)}"
-                raise UsageError(f"{self.filename}: unknown key {key!r} in {where}{near}")
+                near = nearest(key, known) or translated("; it knows {keys}", keys=", ".join(known))
+                told = translated("unknown key {key!r} in {where}{near}", key=key, where=where, near=near)
+                raise UsageError(f"{self.filename}: {told}")
 
     def strings(self, key: str, example: str = "MS101") -> tuple[str, ...]:
         return self._strings(key, self.table.get(key, []), example)
@@ -191,6 +195,12 @@ class _Reader:
         if value is not None and not (isinstance(value, str) and value):
             raise self._must(key, f'be a string such as "{example}"')
         return value
+
+    def one_of(self, key: str, known: Sequence[str]) -> str | None:
+        value = self.table.get(key)
+        if value is not None and value not in known:
+            raise self._must(key, "be " + " or ".join(f'"{word}"' for word in known))
+        return None if value is None else str(value)
 
     def patterns(self, key: str) -> tuple[str, ...]:
         return self._valid_patterns(key, self.strings(key, "data/"))

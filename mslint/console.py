@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from itertools import accumulate
 from typing import TextIO
 
+from mslint.language import translated
+
 
 class UsageError(Exception):
     """Something is wrong with the command line or the configuration; the text is all that the user needs to see."""
@@ -18,12 +20,12 @@ class UsageError(Exception):
 
 def error(message: str) -> None:
     """Say why (part of) the work was not done."""
-    _say(f"error: {message}")
+    _say(translated("error: {message}", message=message))
 
 
 def warning(message: str) -> None:
     """Say what may not be as the user thinks."""
-    _say(f"warning: {message}")
+    _say(translated("warning: {message}", message=message))
 
 
 def _say(line: str) -> None:
@@ -105,7 +107,8 @@ def internal_error(culprit: str, filename: str, exception: BaseException) -> str
     message = f"{culprit} failed on {filename}: {type(exception).__name__}: {said}"
     if os.environ.get("MSLINT_DEBUG") == "1":
         return f"{message}\n{''.join(traceback.format_exception(exception))}"
-    return f"{message} (internal error, please report it; MSLINT_DEBUG=1 shows the traceback)"
+    asked = translated("internal error, please report it; MSLINT_DEBUG=1 shows the traceback")
+    return f"{message} ({asked})"
 
 
 def _known_limit(filename: str, exception: BaseException) -> str | None:
@@ -124,7 +127,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
     by_fold = {name.casefold(): name for name in known}
     matches = difflib.get_close_matches(word.casefold(), by_fold, n=1, cutoff=0.7)
-    return f"; did you mean {by_fold[matches[0]]}?" if matches else ""
+    return translated("; did you mean {word}?", word=by_fold[matches[0]]) if matches else ""
 
 
 def has_colour(stream: TextIO) -> bool:

@@ -12,7 +12,8 @@ from mslint.commands.examination import Examination, examine_all
 from mslint.commands.work import STDIN, Work, add_paths, add_selection, prepare
 from mslint.console import UsageError, warning
 from mslint.engine import SYNTAX_ERROR
-from mslint.report.summary import counted as number_of
+from mslint.language import counted as number_of
+from mslint.language import translated
 from mslint.source.text import shown
 
 OPERANDS = "{write,prune} [PATH ...]"
@@ -31,18 +32,27 @@ def run(options: Namespace) -> int:
     """Write or prune the baseline of each file checked; 2 if something could not be checked."""
     work = prepare(options)
     if STDIN in work.paths:
-        raise UsageError("a baseline is written for files, not for standard input")
+        raise UsageError(translated("a baseline is written for files, not for standard input"))
     done = examine_all(work)
     here = work.configurations.within(Path.cwd()).folder / USUAL_NAME
     named = {work.baseline_for(path) for path in (*work.files, here)} - {None}
     usual = None if named else here
     homeless = sum(work.baseline_for(Path(finding.filename)) is None for finding in done.findings)
     if named and homeless:
-        warning(f"{number_of(homeless, 'finding')} left out: the configuration of their files names no baseline")
+        findings = number_of(homeless, "finding")
+        warning(
+            translated("{findings} left out: the configuration of their files names no baseline", findings=findings)
+        )
     for file in sorted({file for file in (usual, *named) if file is not None}):
         _update(file, options.action, done, partial(_belongs, work, file, usual))
     if usual:
-        print(f'Add `baseline = "{usual.name}"` to [tool.mslint], or check with `--baseline {shown(usual)}`.')
+        print(
+            translated(
+                'Add `baseline = "{name}"` to [tool.mslint], or check with `--baseline {file}`.',
+                name=usual.name,
+                file=shown(usual),
+            )
+        )
     return 0 if done.complete else 2
 
 

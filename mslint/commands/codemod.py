@@ -7,7 +7,9 @@ from argparse import ArgumentParser, Namespace
 
 from codemods.base import Codemod
 from codemods.registry import all_codemods, load, named
+from mslint import language
 from mslint.console import remedy
+from mslint.language import translated
 
 OPERANDS = "[NAME]"
 
@@ -21,9 +23,9 @@ def run(options: Namespace) -> int:
     """Print one codemod, or a table of all."""
     if options.codemod is None:
         for codemod in map(load, all_codemods()):
-            print(f"{codemod.name}: {codemod.summary} [{', '.join(codemod.rules)}]")
+            print(f"{codemod.name}: {_summary(codemod)} [{', '.join(codemod.rules)}]")
         return 0
-    with remedy("`mslint codemod` lists them"):
+    with remedy(translated("`mslint codemod` lists them")):
         (wanted,) = named([options.codemod])
     print(_explained(load(wanted)))
     return 0
@@ -32,4 +34,9 @@ def run(options: Namespace) -> int:
 def _explained(codemod: type[Codemod]) -> str:
     rules = ", ".join(codemod.rules)
     head = f"{codemod.name}\nrewrites: {rules}\napplicability: {inspect.cleandoc(codemod.applicability)}"
-    return f"{head}\n\n{inspect.getdoc(codemod) or codemod.summary}"
+    chinese = language.chinese("codemods", codemod.name)
+    return f"{head}\n\n{chinese + chr(10) * 2 if chinese else ''}{inspect.getdoc(codemod) or codemod.summary}"
+
+
+def _summary(codemod: type[Codemod]) -> str:
+    return language.summary("codemods", codemod.name, codemod.summary)

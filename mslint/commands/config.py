@@ -11,6 +11,7 @@ from pathlib import Path
 from mslint.commands.work import Wishes, Work
 from mslint.config import KEYS, VERIFY_KEYS, Config, Configurations, read_config
 from mslint.console import UsageError
+from mslint.language import translated
 from mslint.source.files import SKIPPED
 from mslint.source.text import shown
 from mslint.source.toml import quoted
@@ -30,7 +31,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: Namespace) -> int:
     """Print the settings for one path."""
     if not os.path.lexists(options.path):
-        raise UsageError(f"{options.path}: no such file or folder; check the spelling of the path")
+        raise UsageError(
+            f"{options.path}: {translated('no such file or folder')}; {translated('check the spelling of the path')}"
+        )
     configurations = Configurations(read_config(options.config) if options.config else None)
     is_folder = os.path.isdir(options.path)
     config = configurations.within(options.path) if is_folder else configurations.of(options.path)

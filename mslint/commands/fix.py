@@ -20,8 +20,8 @@ from mslint.config import NEWEST, Version
 from mslint.console import UsageError, error, has_colour, remedy
 from mslint.engine import SYNTAX_ERROR
 from mslint.findings import Applicability, Finding
+from mslint.language import counted, translated
 from mslint.report.style import Style
-from mslint.report.summary import counted
 from mslint.rules.registry import all_rules
 from mslint.source.files import python_files
 from mslint.source.notebook import Notebook, in_cells
@@ -51,7 +51,7 @@ def run(options: Namespace) -> int:
     work = prepare(options)
     baselines = Baselines(work.baseline_for)
     if options.verify and STDIN in work.paths:
-        raise UsageError("--verify needs files: what comes through standard input cannot be run")
+        raise UsageError(translated("--verify needs files: what comes through standard input cannot be run"))
     sources = list(work.sources())
     readable = [source for source in sources if source is not None]
     done = rewrite_sources(readable, work.program, codemods, options.unsafe_fixes, work.version_for, work.rules_for)
@@ -101,7 +101,7 @@ def _refused(groups: Sequence[Sequence[Rewritten]], work: Work) -> dict[str, str
 
 
 def _chosen(names: Sequence[str]) -> tuple[AnyCodemod, ...]:
-    with remedy("`mslint codemod` lists them"):
+    with remedy(translated("`mslint codemod` lists them")):
         return named(list(names))
 
 
@@ -186,18 +186,30 @@ def _summary(results: Sequence[Rewritten], dry: bool, refused: Mapping[str, str]
     applied = [finding for result in results for finding in result.applied]
     changed = sum(result.changed for result in results)
     left = [finding for result in results for finding in result.left]
-    verb = "Would fix" if dry else "Fixed"
-    lines = [f"{verb} {counted(len(applied), 'finding')} in {counted(changed, 'file')}."] if applied else []
-    lines += [f"  {number} {name} (by {codemod})" for (name, codemod), number in sorted(_tally(applied).items())]
+    lines: list[str] = []
+    if applied:
+        findings, files = counted(len(applied), "finding"), counted(changed, "file")
+        would = translated("Would fix {findings} in {files}.", findings=findings, files=files)
+        lines.append(would if dry else translated("Fixed {findings} in {files}.", findings=findings, files=files))
+    for (name, codemod), number in sorted(_tally(applied).items()):
+        lines.append(translated("  {number} {name} (by {codemod})", number=number, name=name, codemod=codemod))
     if refused:
-        lines.append(
-            f"Left {counted(len(refused), 'file')} as {'it is' if len(refused) == 1 else 'they are'}, not proven:"
+        files = counted(len(refused), "file")
+        one, several = (
+            translated("Left {files} as it is, not proven:", files=files),
+            translated("Left {files} as they are, not proven:", files=files),
         )
+        lines.append(one if len(refused) == 1 else several)
         lines += [f"  {name}: {reason}" for name, reason in refused.items()]
     if left:
-        lines.append(f"Left {counted(len(left), 'finding')} as {'it is' if len(left) == 1 else 'they are'}:")
+        findings = counted(len(left), "finding")
+        one, several = (
+            translated("Left {findings} as it is:", findings=findings),
+            translated("Left {findings} as they are:", findings=findings),
+        )
+        lines.append(one if len(left) == 1 else several)
         lines += [f"  {_place(finding)}: {finding.code} {_reason(finding)}" for finding in left]
-    return "".join(f"{line}\n" for line in lines or ["Nothing to fix."])
+    return "".join(f"{line}\n" for line in lines or [translated("Nothing to fix.")])
 
 
 def _tally(findings: Sequence[Finding]) -> Counter[tuple[str, str]]:
@@ -207,8 +219,9 @@ def _tally(findings: Sequence[Finding]) -> Counter[tuple[str, str]]:
 def _reason(finding: Finding) -> str:
     """Say why ``finding`` was not rewritten."""
     if finding.fix is None:
-        return f"{finding.name}: no codemod rewrites it"
-    how = "unsafe, needs --unsafe-fixes" if finding.fix.applicability is Applicability.UNSAFE else "by hand"
+        return f"{finding.name}: {translated('no codemod rewrites it')}"
+    is_unsafe = finding.fix.applicability is Applicability.UNSAFE
+    how = translated("unsafe, needs --unsafe-fixes") if is_unsafe else translated("by hand")
     return f"{finding.name}: {how}: {finding.fix.message}"
 
 

@@ -14,6 +14,7 @@ from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path, to_fs_path
 
+from mslint import language
 from mslint.commands.open_files import OpenFiles
 from mslint.console import error, internal_error
 from mslint.findings import Applicability, Edit, Finding, Position, Related, Severity
@@ -235,7 +236,10 @@ def _path(uri: str) -> Path | None:
 
 def _documentation(rule: AnyRule) -> str:
     loaded = load(rule)
-    return f"### {rule.code} {rule.name}\n\n{markdown(loaded.__doc__ or loaded.summary)}"
+    chinese = "".join(
+        f"{text}\n\n" for kind in ("rules", "explanations") if (text := language.chinese(kind, rule.code))
+    )
+    return f"### {rule.code} {rule.name}\n\n{chinese}{markdown(loaded.__doc__ or loaded.summary)}"
 
 
 def _is_wanted(kind: str, only: Sequence[str] | None) -> bool:

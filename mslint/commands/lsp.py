@@ -6,6 +6,7 @@ from argparse import ArgumentParser, Namespace
 from importlib.util import find_spec
 
 from mslint.console import UsageError
+from mslint.language import translated
 
 OPERANDS = ""
 
@@ -19,7 +20,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: Namespace) -> int:
     """Serve until the editor says goodbye."""
     if find_spec("pygls") is None:
-        raise UsageError("the language server needs pygls 2; `pip install 'mslint[lsp]'` installs it")
+        raise UsageError(translated("the language server needs pygls 2; `pip install 'mslint[lsp]'` installs it"))
     from mslint.commands.language_server import serve
 
     serve()

@@ -6,7 +6,9 @@ import inspect
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 
+from mslint import language
 from mslint.console import UsageError, nearest
+from mslint.language import translated
 from mslint.rules.base import Rule
 from mslint.rules.evidence import evidence_of
 from mslint.rules.registry import all_rules, category, load
@@ -23,7 +25,7 @@ def run(options: Namespace) -> int:
     """Print one rule, or a table of all."""
     if options.rule is None:
         for rule in map(load, all_rules()):
-            print(f"{rule.code}  {rule.severity.value:7}  {rule.name}: {rule.summary}{_rewritten_by(rule)}")
+            print(f"{rule.code}  {rule.severity.value:7}  {rule.name}: {_summary(rule)}{_rewritten_by(rule)}")
         return 0
     print(_explained(_find(options.rule)))
     return 0
@@ -32,17 +34,30 @@ def run(options: Namespace) -> int:
 def _find(wanted: str) -> type[Rule]:
     known = {word: rule for rule in all_rules() for word in (rule.code, rule.name)}
     if wanted not in known:
-        raise UsageError(f"unknown rule {wanted!r}{nearest(wanted, known)} (`mslint rule` lists them)")
+        raise UsageError(
+            translated(
+                "unknown rule {rule!r}{near} (`mslint rule` lists them)", rule=wanted, near=nearest(wanted, known)
+            )
+        )
     return load(known[wanted])
 
 
 def _explained(rule: type[Rule]) -> str:
-    names = rule.codemods()
-    known = f"rewritten by the codemod{'s' if len(names) > 1 else ''} {' and '.join(names)}"
-    fixable = known if names else "no codemod rewrites it"
-    kind = f"category: {category(rule)}; " if category(rule) else ""
-    head = f"{rule.code} {rule.name}\n{kind}severity: {rule.severity.value}; {fixable}"
-    return f"{head}\n\n{inspect.getdoc(rule) or rule.summary}{_measured(rule)}"
+    names = ", ".join(rule.codemods())
+    known = translated("rewritten by the codemod {names}", names=names)
+    fixable = known if names else translated("no codemod rewrites it")
+    kind = translated("category: {category}; ", category=category(rule)) if category(rule) else ""
+    head = (
+        f"{rule.code} {rule.name}\n{kind}{translated('severity: {severity}; ', severity=rule.severity.value)}{fixable}"
+    )
+    chinese = "".join(
+        f"{text}\n\n" for kind in ("rules", "explanations") if (text := language.chinese(kind, rule.code))
+    )
+    return f"{head}\n\n{chinese}{inspect.getdoc(rule) or rule.summary}{_measured(rule)}"
+
+
+def _summary(rule: type[Rule]) -> str:
+    return language.summary("rules", rule.code, rule.summary)
 
 
 def _measured(rule: type[Rule]) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from mslint.config import Config, Configurations, Version, parse_version, read_config
 from mslint.console import UsageError, error, remedy, warning
+from mslint.language import translated
 from mslint.rules.registry import AnyRule, all_rules
 from mslint.rules.selection import check_selectors, selected
 from mslint.source.files import located, matched, patterns, python_files
@@ -29,7 +30,7 @@ STDIN = Path("-")
 
 def add_paths(parser: ArgumentParser) -> None:
     """Add what names files and folders."""
-    help = "files and folders (default: .); - is standard input"
+    help = "files, folders, or - for standard input"
     parser.add_argument("paths", metavar="PATH", nargs="*", default=[], type=Path, help=help)
     parser.add_argument("--stdin-filename", metavar="NAME", default="-", help="what standard input is called")
     parser.add_argument("--force-exclude", action="store_true", help="leave out excluded files that are named, too")
@@ -121,7 +122,7 @@ class Work:
         wanted = [path for path in self.paths if path != STDIN and not (self.force_exclude and self.keeps_out(path))]
         files = python_files(wanted, self._excluded, problems.append)
         if not files and not problems and wanted:
-            warning(f"no Python files found under {', '.join(map(str, wanted))}")
+            warning(translated("no Python files found under {paths}", paths=", ".join(map(str, wanted))))
         return files, sorted(problems, key=lambda problem: problem.filename)
 
     def _excluded(self, path: Path, is_folder: bool) -> bool:
@@ -246,7 +247,7 @@ def prepare(options: Namespace) -> Work:
     configurations = Configurations(read_config(options.config) if options.config else None)
     paths = options.paths or _usual_paths(configurations.within(Path.cwd()))
     if STDIN in paths and len(paths) > 1:
-        raise UsageError("- (standard input) stands alone")
+        raise UsageError(translated("- (standard input) stands alone"))
     work = Work(tuple(paths), configurations, wishes, options.stdin_filename, options.force_exclude)
     for path in paths:  # a mistake is told even if there is no file that it matters for
         work.rules_by(configurations.within(path) if os.path.isdir(path) else configurations.of(path))
@@ -278,4 +279,4 @@ def _check(wishes: Wishes) -> None:
 
 
 def _rule_remedy() -> AbstractContextManager[None]:
-    return remedy("`mslint rule` lists them")
+    return remedy(translated("`mslint rule` lists them"))

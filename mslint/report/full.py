@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 
 from mslint.findings import Finding
+from mslint.language import chinese as chinese_for
 from mslint.report.style import Style
 from mslint.source.text import lines_of
 
@@ -23,7 +24,9 @@ def render(findings: Sequence[Finding], texts: Mapping[str, str], colour: bool) 
 def _lines(finding: Finding, rows: Sequence[str], paint: Style) -> Iterator[str]:
     place = f"{finding.text_name}:{finding.start.row}:{finding.start.column}"
     kind = paint.severity(finding, f"{finding.severity.value} {finding.code}")
-    yield f"{paint.bold(place)}: {kind} {paint.bold(finding.name)}: {finding.message}"
+    chinese = chinese_for("rules", finding.code)  # what a rule concludes is told in English alone
+    told = f"{chinese}。{finding.message}" if chinese else finding.message
+    yield f"{paint.bold(place)}: {kind} {paint.bold(finding.name)}: {told}"
     yield from _frame(finding, rows, paint)
     if finding.fix:
         yield f"  fix: {finding.fix.applicability.value} ({finding.fix.codemod}): {finding.fix.message}"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mslint.findings import Applicability, Finding
+from mslint.language import counted, translated
 
 
 @dataclass(frozen=True)
@@ -19,28 +20,34 @@ class Outcome:
 
 def summary(findings: Sequence[Finding], outcome: Outcome) -> str:
     """Return how much was found and how much of it can be rewritten, and what the baseline has to do with it."""
-    lines = [_found(findings)] if findings else ["All checks passed."] if outcome.complete else []
+    lines = [_found(findings)] if findings else [translated("All checks passed.")] if outcome.complete else []
     if outcome.silenced:
-        lines.append(f"{counted(outcome.silenced, 'more finding' if findings else 'finding')} in the baseline.")
+        silenced = counted(outcome.silenced, "more finding" if findings else "finding")
+        lines.append(translated("{findings} in the baseline.", findings=silenced))
     if outcome.gone:
-        lines.append(f"{counted(outcome.gone, 'finding')} of the baseline gone: `mslint baseline prune` drops them.")
+        gone = counted(outcome.gone, "finding")
+        lines.append(translated("{findings} of the baseline gone: `mslint baseline prune` drops them.", findings=gone))
     return "".join(f"{line}\n" for line in lines)
 
 
 def _found(findings: Sequence[Finding]) -> str:
     safe = _count(findings, Applicability.SAFE)
     unsafe = _count(findings, Applicability.UNSAFE)
-    ways = [
-        f"{safe} fixable with `mslint fix`" if safe else "",
-        f"{unsafe} {'more ' if safe else ''}with `mslint fix --unsafe-fixes`" if unsafe else "",
-    ]
-    known = ", ".join(way for way in ways if way)
-    return f"Found {counted(len(findings), 'finding')}{f' ({known})' if known else ''}."
-
-
-def counted(number: int, noun: str) -> str:
-    """Return ``1 finding``, ``2 findings``."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    found = counted(len(findings), "finding")
+    if safe and unsafe:
+        return translated(
+            "Found {findings} ({safe} fixable with `mslint fix`, {unsafe} more with `mslint fix --unsafe-fixes`).",
+            findings=found,
+            safe=safe,
+            unsafe=unsafe,
+        )
+    if safe:
+        return translated("Found {findings} ({safe} fixable with `mslint fix`).", findings=found, safe=safe)
+    if unsafe:
+        return translated(
+            "Found {findings} ({unsafe} with `mslint fix --unsafe-fixes`).", findings=found, unsafe=unsafe
+        )
+    return translated("Found {findings}.", findings=found)
 
 
 def _count(findings: Sequence[Finding], applicability: Applicability) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from mslint.console import UsageError, nearest
 from mslint.findings import Severity
+from mslint.language import translated
 from mslint.rules.registry import AnyRule, Narrowed, category
 
 _SEVERITIES = frozenset(Severity)
@@ -34,7 +35,14 @@ def check_selectors(rules: Iterable[AnyRule], selectors: Iterable[str], origin: 
         if not any(_matches(rule, severity, selector) for rule in rules for severity in Severity):
             words = [word for rule in rules for word in (rule.code, rule.name, category(rule)) if word]
             known = ["ALL", *(severity.value for severity in Severity), *words]
-            raise UsageError(f"unknown rule {selector!r} in {origin}{nearest(selector, known)}")
+            raise UsageError(
+                translated(
+                    "unknown rule {rule!r} in {origin}{near}",
+                    rule=selector,
+                    origin=origin,
+                    near=nearest(selector, known),
+                )
+            )
 
 
 def _strength(rule: AnyRule, severity: Severity, selectors: Iterable[str]) -> int:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mslint.findings import Position
+from mslint.language import translated
 
 if TYPE_CHECKING:
     from mslint.source.notebook import Notebook
@@ -97,11 +98,15 @@ def unreadable(path: Path, error: OSError) -> Unreadable:
     """Say what ``error`` means for the owner of ``path``."""
     filename = shown(path)
     if isinstance(error, FileNotFoundError):
-        return Unreadable(filename, None, "no such file or folder", "check the spelling of the path")
+        return Unreadable(
+            filename, None, translated("no such file or folder"), translated("check the spelling of the path")
+        )
     if isinstance(error, IsADirectoryError):
-        return Unreadable(filename, None, "is a folder", "name a file in it")
+        return Unreadable(filename, None, translated("is a folder"), translated("name a file in it"))
     if isinstance(error, PermissionError):
-        return Unreadable(filename, None, "may not be read", "change its permissions, or exclude it")
+        return Unreadable(
+            filename, None, translated("may not be read"), translated("change its permissions, or exclude it")
+        )
     return Unreadable(filename, None, f"cannot be read ({error.strerror})", "check the path")
 
 
@@ -121,7 +126,9 @@ def decode(data: bytes, path: Path, filename: str) -> Source:
         encoding = "utf-8" if bom else tokenize.detect_encoding(io.BytesIO(data).readline)[0]
         text = body.decode(encoding)
     except UnicodeDecodeError as error:
-        raise Unreadable(filename, _position_in_bytes(body, error.start), _undecodable(error), _SAVE_AS_UTF8) from None
+        raise Unreadable(
+            filename, _position_in_bytes(body, error.start), _undecodable(error), translated(_SAVE_AS_UTF8)
+        ) from None
     except (SyntaxError, LookupError):
         raise Unreadable(filename, *_wrong_encoding(body)) from None
     if text.encode(encoding) != body:
@@ -170,7 +177,7 @@ def _wrong_encoding(body: bytes) -> tuple[Position, str, str]:
     try:
         body.decode("utf-8")
     except UnicodeDecodeError as error:
-        return _position_in_bytes(body, error.start), _undecodable(error), _SAVE_AS_UTF8
+        return _position_in_bytes(body, error.start), _undecodable(error), translated(_SAVE_AS_UTF8)
     return Position(1, 1), "the encoding cannot be told", _SAVE_AS_UTF8
 
 

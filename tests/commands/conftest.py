@@ -129,6 +129,7 @@ def site(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     install(folder, "demo_plugin", ENTRY_POINTS, PLUGIN)
     monkeypatch.syspath_prepend(folder)
     monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
     _forget()
     yield folder
     sys.modules.pop("demo_plugin", None)
