@@ -54,7 +54,7 @@ def list_files(tops: Iterable[str], most: int) -> Listing:
             if _is_folder(entry):
                 skipped = entry.name.startswith(".") or entry.name in _SKIPPED or entry.is_symlink()
                 (closed.add if skipped else pending.append)(entry.path)
-            elif entry.name.endswith(".py") and entry.is_file():
+            elif entry.name.endswith(".py") and _is_file(entry):
                 files.add(entry.path)
     return Listing(frozenset(files), frozenset(folders), frozenset(closed), not pending and len(files) <= most)
 
@@ -63,4 +63,11 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_dir()
     except OSError:
+        return False
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file()
+    except OSError:  # links that lead to each other
         return False
