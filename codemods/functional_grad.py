@@ -10,11 +10,12 @@ import libcst as cst
 
 from codemods.base import Codemod, Manual
 from codemods.gradient_drop_in import apply_in_place, differentiated, position, read_result
-from codemods.gradient_home import Home, alike, find_home
+from codemods.gradient_home import Home, alike, find_home, weights_may_change
 from codemods.gradient_site import Site, read_sites
 from codemods.imports import drop_unreferenced, joined, reach
+from codemods.inert_statements import unread
 from codemods.merged_step import gradient_function, merge
-from codemods.one_forward import NotOneForward, OneForward, one_forward, unread
+from codemods.one_forward import NotOneForward, OneForward, one_forward
 from codemods.second_forward import compiled, doubt
 from codemods.statements import call, remove, remove_all
 from mslint.findings import Applicability, Edit, Finding, Fix
@@ -212,6 +213,7 @@ class _Rewrite:
         home = self._home(sites, "grad", one_of_several)
         if home is None:
             self._check_recompilation(sites)
+            self._check_weights(sites)
         else:
             head = f"{home.assigned} = {reached.expression}("
             edits += home.edits(module, call(module, home.indent, head, [home.network, inputs, home.weights, *words]))
@@ -242,6 +244,16 @@ class _Rewrite:
             "in graph mode a gradient function built at each step is compiled anew each time; build it once, where the "
             "network is known: grad_fn = mindspore.value_and_grad(network, None, weights)"
         )
+
+    def _check_weights(self, sites: Sequence[Site]) -> None:
+        """Refuse to settle on the weights where the gradient function is made when GradOperation looks for them later."""
+        for site in sites:
+            kept = site.application.kept_in
+            if kept is not None and site.application.weights is None and weights_may_change(self.module, site):
+                raise Manual(
+                    f"the gradient function in row {self.module.start(kept).row} names no weights, so each step takes those "
+                    "that are trainable then, and the program changes requires_grad; name the weights"
+                )
 
     def _attribute(self, sites: list[Site], kind: str, one_of_several: bool) -> str | None:
         """Return a free name for the attribute that is to hold the gradient function, None to keep the operator's own."""

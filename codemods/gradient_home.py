@@ -8,17 +8,14 @@ from dataclasses import dataclass
 import libcst as cst
 
 from codemods.gradient_site import Site
+from codemods.in_constructor import assigned_in_init, expression_in_init
 from codemods.statements import comments_above, in_lines, indentation, inner_comments, insert_after, newline, remove
 from mslint.findings import Edit, Position
-from mslint.semantics.cells import CellClass, is_self, self_name
-from mslint.semantics.gradients import TRAIN_STEPS, GradientOperator, normal, sole_value, statement_of
+from mslint.semantics.cells import CellClass, self_name
+from mslint.semantics.gradients import GradientOperator, normal, sole_value, statement_of
 from mslint.semantics.module import Module, find
 
-# What nn.TrainOneStepCell.__init__ assigns (read in 2.10.0's mindspore/nn/wrap/cell_wrapper.py).
-_TRAIN_STEP_ATTRIBUTES = ("network", "optimizer", "weights", "sens", "grad_reducer")
 _COPIES = ("copy.deepcopy", "pickle.dump", "pickle.dumps")
-_PARAMETER_LISTS = ("trainable_params", "get_parameters", "untrainable_params")
-_CONTAINERS = ("mindspore.ParameterTuple", "tuple", "list")
 
 
 @dataclass(frozen=True)
@@ -84,7 +81,7 @@ def find_home(module: Module, operator: GradientOperator, sites: Sequence[Site],
     ``name`` is the attribute that is to hold it; None keeps the operator's own.
     """
     first = sites[0].application
-    if _asked_at_each_step(module, sites[0]) and _may_freeze(module):
+    if weights_may_change(module, sites[0]):
         return None
     if first.kept_in is not None and all(site.application is first for site in sites):
         kept = _where_kept(module, first.kept_in, sites[0], name)
@@ -98,21 +95,17 @@ def find_home(module: Module, operator: GradientOperator, sites: Sequence[Site],
     return None
 
 
-def _asked_at_each_step(module: Module, site: Site) -> bool:
-    """Tell whether the network is asked for its trainable parameters at each step.
+def weights_may_change(module: Module, site: Site) -> bool:
+    """Tell whether the network is asked for its trainable parameters at each step, and they may be others each time.
 
     GradOperation does so itself where no weights are given (measured, MindSpore 2.10.0).
     """
     weights = site.application.weights
-    if weights is None:
-        return True
-    value = sole_value(module, weights)
-    asked = any(name.value == "trainable_params" for name in find(value, cst.Name))
-    return asked and site.function is not None and site.function in module.ancestors(value)
-
-
-def _may_freeze(module: Module) -> bool:
-    """Tell whether the program changes which parameters are trainable, perhaps between two steps."""
+    if weights is not None:
+        value = sole_value(module, weights)
+        asked = any(name.value == "trainable_params" for name in find(value, cst.Name))
+        if not asked or site.function is None or site.function not in module.ancestors(value):
+            return False
     program = module.program
     files = program.neighbourhood(module.source.path.absolute())
     return any("requires_grad" in program.facts(file).touched for file in files)
@@ -192,9 +185,9 @@ def _in_init(
         return None
     site = sites[0]
     assert site.application.network is not None
-    network = _expression_in_init(module, owner, init, site, site.application.network)
+    network = expression_in_init(module, owner, init, site, site.application.network)
     weights = (
-        _expression_in_init(module, owner, init, site, site.application.weights)
+        expression_in_init(module, owner, init, site, site.application.weights)
         if site.application.weights is not None
         else (f"{network[0]}.trainable_params()", network[1])
         if network
@@ -209,7 +202,7 @@ def _in_init(
     places = [
         _top(module, init, place)
         for needed in network[1] | weights[1]
-        for place in _assigned(module, owner, init, needed) or ()
+        for place in assigned_in_init(module, owner, init, needed) or ()
     ]
     if None in places:
         return None
@@ -253,85 +246,6 @@ def _copied(module: Module) -> bool:
     program = module.program
     files = program.neighbourhood(module.source.path.absolute())
     return any(program.dotted_in(file, use) in _COPIES for file in files for use in program.facts(file).uses)
-
-
-def _expression_in_init(
-    module: Module, owner: CellClass, init: cst.FunctionDef | None, site: Site, expression: cst.BaseExpression
-) -> tuple[str, set[str]] | None:
-    """Return ``expression``, used in a step, as it reads in ``__init__``, and the attributes of ``self`` it needs there."""
-    value = sole_value(module, expression)
-    this = self_name(site.function) if site.function else ""
-    if init is not None and this != self_name(init):
-        return None
-    if isinstance(value, cst.Call):
-        return _call_in_init(module, owner, init, site, value)
-    root = value
-    while isinstance(root, cst.Attribute) and not is_self(root, this):
-        root = root.value
-    if isinstance(root, cst.Attribute):
-        attribute = root.attr.value
-        return (module.code(value), {attribute}) if _assigned(module, owner, init, attribute) is not None else None
-    if isinstance(root, cst.Name) and root.value != this:
-        bound = module.lookup(root.value, root)
-        if bound and all(module.scope(found.node) is module.tree for found in bound):
-            return module.code(value), set()
-    return None
-
-
-def _call_in_init(
-    module: Module, owner: CellClass, init: cst.FunctionDef | None, site: Site, value: cst.Call
-) -> tuple[str, set[str]] | None:
-    function = value.func
-    if isinstance(function, cst.Attribute) and function.attr.value in _PARAMETER_LISTS and not value.args:
-        inner = _expression_in_init(module, owner, init, site, function.value)
-        return (f"{inner[0]}.{function.attr.value}()", inner[1]) if inner else None
-    name = module.resolve(function) or (function.value if isinstance(function, cst.Name) else "")
-    if name in _CONTAINERS and len(value.args) == 1 and not value.args[0].star:
-        inner = _expression_in_init(module, owner, init, site, value.args[0].value)
-        return (f"{module.code(function)}({inner[0]})", inner[1]) if inner else None
-    return None
-
-
-def _assigned(
-    module: Module, owner: CellClass, init: cst.FunctionDef | None, attribute: str
-) -> list[cst.CSTNode] | None:
-    """Return the statements of ``init`` after which ``self.attribute`` is what it stays; None if that cannot be told."""
-    if set_from_outside(module, owner, attribute):
-        return None
-    found = owner.assigned.get(attribute, [])
-    if found:
-        return [item.statement for item in found] if all(item.method is init for item in found) else None
-    if not _inherited(module, owner, attribute):
-        return None
-    if init is None:
-        return []
-    for call in find(init, cst.Call):
-        if (
-            isinstance(call.func, cst.Attribute)
-            and call.func.attr.value == "__init__"
-            and (isinstance(call.func.value, cst.Call) or module.resolve(call.func.value))
-        ):
-            return [call]
-    return None
-
-
-def _inherited(module: Module, owner: CellClass, attribute: str) -> bool:
-    """Tell whether a base sets ``attribute`` in its ``__init__``, and none sets it later."""
-    bases = [known[1] for base in owner.lineage if (known := module.program.class_facts(base)) is not None]
-    if any(attribute in base.updated for base in bases):
-        return False
-    of_mindspore = attribute in _TRAIN_STEP_ATTRIBUTES and any(base in TRAIN_STEPS for base in owner.lineage)
-    return of_mindspore or any(attribute in base.assigned for base in bases)
-
-
-def set_from_outside(module: Module, owner: CellClass, attribute: str) -> bool:
-    """Tell whether a subclass or other code may give ``attribute`` another value once ``__init__`` is through."""
-    program, path = module.program, module.source.path.absolute()
-    for reference in program.subclasses(owner.reference):
-        known = program.class_facts(reference)
-        if known is not None and attribute in known[1].assigned:
-            return True
-    return any(attribute in program.facts(file).touched for file in program.neighbourhood(path))
 
 
 def _top(module: Module, init: cst.FunctionDef, node: cst.CSTNode) -> cst.CSTNode | None:

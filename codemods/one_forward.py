@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import libcst as cst
 
-from codemods.gradient_home import set_from_outside
-from codemods.gradient_site import Site, is_stored, reads
+from codemods.gradient_site import Site, reads
+from codemods.in_constructor import set_from_outside
+from codemods.inert_statements import inert, inside, unread, variable_set, variables_bound
 from codemods.statements import one_line
 from mslint.semantics.cells import is_self, self_name
 from mslint.semantics.gradients import (
@@ -23,29 +24,8 @@ from mslint.semantics.gradients import (
 from mslint.semantics.module import Module, find, walk
 from mslint.semantics.sensitivity import Scale, is_name, mentions, operator_called, scale_of
 
-_BUILTINS = frozenset(
-    [
-        "range",
-        "len",
-        "print",
-        "tuple",
-        "list",
-        "isinstance",
-        "zip",
-        "enumerate",
-        "float",
-        "int",
-        "bool",
-        "str",
-        "max",
-        "min",
-    ]
-)
 _ZEROS = ("mindspore.ops.zeros_like", "mindspore.ops.ZerosLike", "mindspore.numpy.zeros_like")
-_TENSOR_METHODS = frozenset(["astype", "to", "view", "reshape", "mean", "sum", "squeeze", "float", "half"])
-_ORDERED = ("assign", "Assign", "depend", "Depend", "NPU", "load", "Load", "scatter", "Scatter")
 _ANEW = (cst.Call, cst.Await, cst.Yield, cst.NamedExpr, cst.Lambda)
-_LEAVES = (cst.Return, cst.Raise, cst.Del, cst.Global, cst.Nonlocal, cst.Await, cst.Yield, cst.With, cst.Try)
 
 
 class NotOneForward(Exception):
@@ -204,7 +184,7 @@ def _tuple_from_loop(module: Module, merged: OneForward, sens: cst.BaseExpressio
     assert isinstance(loop, cst.For)
     if opened not in merged.forward.between or not _appends_zeros(module, merged, loop, sens.value):
         return None
-    if not all(_inside(module, place, [loop, sens]) for place in reads(module, sens.value, site.function)):
+    if not all(inside(module, place, [loop, sens]) for place in reads(module, sens.value, site.function)):
         return None
     scale = scale_of(module, site.owner, sole_value(module, first.value.elements[0].value), outputs[0])
     if scale is not None:
@@ -317,52 +297,11 @@ def _only_for_gradient(
     return unread(module, site, gone, wanted)
 
 
-def unread(
-    module: Module, site: Site, gone: list[cst.CSTNode], wanted: Iterable[str] = ()
-) -> list[cst.SimpleStatementLine]:
-    """Return the statements of the function that set a variable which, once ``gone`` is gone, nothing reads."""
-    if site.function is None:
-        return []
-    gone = list(gone)
-    removed: list[cst.SimpleStatementLine] = []
-    changed = True
-    while changed:
-        changed = False
-        for line in find(site.function, cst.SimpleStatementLine):
-            name = _sets(line)
-            if (
-                line in removed
-                or name is None
-                or name in wanted
-                or len(module.bindings[site.function].get(name, [])) != 1
-            ):
-                continue
-            places = list(reads(module, name, site.function))
-            if places and all(_inside(module, place, gone) for place in places) and inert(module, site, line):
-                removed.append(line)
-                gone.append(line)
-                changed = True
-    return removed
-
-
-def _sets(line: Statement) -> str | None:
-    if not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1:
-        return None
-    if not isinstance(line.body[0], cst.Assign) or len(line.body[0].targets) != 1:
-        return None
-    target = line.body[0].targets[0].target
-    return target.value if isinstance(target, cst.Name) else None
-
-
-def _inside(module: Module, node: cst.CSTNode, holders: list[cst.CSTNode]) -> bool:
-    return any(item in holders for item in (node, *module.ancestors(node)))
-
-
 def _place(module: Module, merged: OneForward, kept: list[cst.CSTNode]) -> bool:
     """Return whether the merged statement stands at the gradient's place rather than at the forward pass's."""
     staying = [statement for statement in merged.forward.between if statement not in merged.removed]
     for statement in list(staying):
-        if _sets(statement) == merged.gradients and inert(module, merged.site, statement):
+        if variable_set(statement) == merged.gradients and inert(module, merged.site, statement):
             # `grads = None`, set anew by the gradient: left standing it would now undo it.
             merged.removed.append(statement)
             staying.remove(statement)
@@ -378,52 +317,16 @@ def _place(module: Module, merged: OneForward, kept: list[cst.CSTNode]) -> bool:
             raise NotOneForward(
                 f"row {module.start(statement).row}, between forward pass and gradient, may change what the network computes"
             )
-        if arguments & set(_bound(module, statement)):
+        if arguments & set(variables_bound(module, statement)):
             raise NotOneForward(
                 f"row {module.start(statement).row} changes the network's arguments before the gradient"
             )
         if results & {name.value for name in find(statement, cst.Name)}:
             raise NotOneForward(f"row {module.start(statement).row} uses a variable that the gradient sets anew")
-    if not any(needed & set(_bound(module, statement)) for statement in staying):
+    if not any(needed & set(variables_bound(module, statement)) for statement in staying):
         return False
     outputs = {name.value for name in find(merged.forward.target, cst.Name)}
     for statement in staying:
         if outputs & {name.value for name in find(statement, cst.Name)}:
             raise NotOneForward(f"row {module.start(statement).row} needs the loss and gives what the gradient needs")
     return True
-
-
-def _bound(module: Module, statement: Statement) -> Iterator[str]:
-    for name in find(statement, cst.Name):
-        parent = module.parents[name]
-        stored = isinstance(parent, cst.AssignTarget) or (isinstance(parent, cst.Element) and is_stored(module, parent))
-        if stored or (isinstance(parent, (cst.For, cst.AugAssign, cst.AnnAssign)) and parent.target is name):
-            yield name.value
-
-
-def inert(module: Module, site: Site, statement: cst.CSTNode) -> bool:
-    """Tell whether ``statement`` only computes values for local variables, so that a network may run before or after it."""
-    for item in walk(statement):
-        if isinstance(item, _LEAVES):
-            return False
-        if isinstance(item, cst.Call) and not _pure(module, site, item):
-            return False
-        if isinstance(item, (cst.AssignTarget, cst.AugAssign, cst.AnnAssign)) and not isinstance(
-            item.target, (cst.Name, cst.Tuple)
-        ):
-            return False
-    return True
-
-
-def _pure(module: Module, site: Site, call: cst.Call) -> bool:
-    if isinstance(call.func, cst.Name) and call.func.value in _BUILTINS and not module.lookup(call.func.value, call):
-        return True
-    name = operator_called(module, site.owner, call)
-    if name and name.startswith("mindspore."):
-        return not name.rpartition(".")[2].startswith(_ORDERED)
-    this = self_name(site.function) if site.function else ""
-    return (
-        isinstance(call.func, cst.Attribute)
-        and call.func.attr.value in _TENSOR_METHODS
-        and not is_self(call.func, this)
-    )

@@ -763,6 +763,16 @@ def test_a_network_that_may_be_frozen_is_asked_for_its_weights_at_each_step(weig
     )
 
 
+def test_a_kept_gradient_function_without_weights_is_left_where_the_network_may_be_frozen(tmp_path: Path) -> None:
+    # Measured, MindSpore 2.10.0: GradOperation(get_by_list=True)(net), kept, asks net for its weights at each call.
+    text = step(KEPT + "    self.grad = ops.GradOperation(get_by_list=True)(self.network)", "return self.grad(x, y)")
+    assert "ms.grad(self.network, None, self.network.trainable_params())" in rewrite(tmp_path, text).text
+    others = {"train.py": f"{BUILDS}for weight in step.network.get_parameters():\n    weight.requires_grad = False\n"}
+    found = rewrite(tmp_path, text, others=others)
+    assert not found.changed
+    assert "names no weights" in (found.left[0].fix.message if found.left[0].fix else "")
+
+
 @pytest.mark.parametrize("kept", ["network", "net"])
 def test_a_gradient_function_made_of_what_the_attribute_holds(kept: str, tmp_path: Path) -> None:
     # `network` of __init__ is what `self.network` holds in the step, unless other code gives it another.
