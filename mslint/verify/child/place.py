@@ -6,7 +6,6 @@ import os
 import sys
 from pathlib import Path
 
-
 # Code below these is none of the user's, wherever that lies.
 _LIBRARIES = tuple({folder + os.sep for folder in (sys.prefix, sys.base_prefix, str(Path(__file__).parents[2]))})
 
