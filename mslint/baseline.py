@@ -7,14 +7,17 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mslint.console import UsageError
 from mslint.findings import Finding
 from mslint.source.files import located
-from mslint.source.identity import Identity, identities
 from mslint.source.text import Unreadable, shown
 from mslint.source.toml import quoted, read_toml
 from mslint.source.write import write
+
+if TYPE_CHECKING:
+    from mslint.source.identity import Identity
 
 USUAL_NAME = "mslint-baseline.toml"
 _VERSION = 1
@@ -50,6 +53,10 @@ class Baselines:
         """Return the findings that no baseline holds (any more); those of the codes in ``exempt`` none can."""
         files = [None if one.code in exempt else self._file_for(Path(one.filename)) for one in findings]
         held = [finding for finding, file in zip(findings, files, strict=True) if file is not None]
+        if not held:
+            return list(findings)
+        from mslint.source.identity import identities  # takes its time to import
+
         known = iter(identities(held, texts))  # costs a parse of each file: not without need
         return [
             finding
@@ -89,6 +96,8 @@ def read(file: Path) -> dict[Entry, int]:
     if not os.path.exists(file):
         raise UsageError(f"{shown(file)}: no such file; `mslint baseline write` makes the baseline")
     document = read_toml(file)
+    from mslint.source.identity import Identity
+
     items = document.get("findings")
     found: dict[Entry, int] = {}
     if document.get("version") != _VERSION or not isinstance(items, list):
@@ -133,6 +142,8 @@ def _line(entry: Entry, count: int) -> str:
 
 def counted(findings: Sequence[Finding], texts: Mapping[str, str], file: Path) -> Counter[Entry]:
     """Return ``findings`` as entries of the baseline ``file``."""
+    from mslint.source.identity import identities
+
     known = zip(findings, identities(findings, texts), strict=True)
     return Counter(Entry(_relative(Path(finding.filename), file), identity) for finding, identity in known)
 

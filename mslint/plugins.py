@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Collection, Iterator
-from importlib.metadata import entry_points
+from functools import cache
 from typing import TypeVar
 
 from mslint.console import warning
@@ -19,6 +21,10 @@ def third_party(
     ``own`` are the targets that we register ourselves (for others to find) and know without this scan. A plugin that
     does not load or lacks one of ``attributes`` is named in a warning and left out: it is no reason to check nothing.
     """
+    if not _may_be_registered(os.fsencode(group), tuple(sys.path)):
+        return
+    from importlib.metadata import entry_points  # takes longer to import than most files to be checked
+
     for entry in entry_points(group=group):
         if entry.value in own:
             continue
@@ -34,3 +40,31 @@ def third_party(
             warning(f"plugin {entry.name} ({entry.value}) lacks {', '.join(missing)}")
         else:
             yield loaded
+
+
+def installed(path: tuple[str, ...]) -> Iterator[os.DirEntry[str]]:
+    """Yield the folders that describe the distributions in the folders of ``path``, which is a ``sys.path``.
+
+    Raises OSError for what is there but no folder: an archive, of which only Python knows what is in it.
+    """
+    for place in path:
+        if os.path.exists(place or "."):
+            with os.scandir(place or ".") as entries:
+                yield from (entry for entry in entries if entry.name.endswith((".dist-info", ".egg-info", "EGG-INFO")))
+
+
+@cache
+def _may_be_registered(group: bytes, path: tuple[str, ...]) -> bool:
+    """Tell whether a distribution other than ours says something about ``group``."""
+    try:
+        return any(group in _entry_points(entry) for entry in installed(path) if not entry.name.startswith("mslint-"))
+    except OSError:
+        return True
+
+
+def _entry_points(entry: os.DirEntry[str]) -> bytes:
+    try:
+        with open(os.path.join(entry.path, "entry_points.txt"), "rb") as stream:
+            return stream.read()
+    except (FileNotFoundError, NotADirectoryError):
+        return b""

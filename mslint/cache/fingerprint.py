@@ -6,9 +6,10 @@ import hashlib
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from importlib.metadata import PackageNotFoundError, version
 
-_LIBRARIES = ("mslint", "libcst", "networkx")
+from mslint.plugins import installed
+
+_LIBRARIES = ("libcst-", "networkx-")
 _OURS = ("mslint", "codemods")
 
 
@@ -20,15 +21,15 @@ def fingerprint(plugins: Iterable[type]) -> str | None:
     digest = hashlib.blake2b(repr((sys.version, sys.platform)).encode(), digest_size=16)
     packages = dict.fromkeys((*_OURS, *sorted({plugin.__module__.partition(".")[0] for plugin in plugins})))
     try:
-        for library in _LIBRARIES:
-            digest.update(f"{library} {version(library)}\0".encode())
+        versions = sorted(entry.name for entry in installed(tuple(sys.path)) if entry.name.startswith(_LIBRARIES))
+        digest.update(repr(versions).encode())
         for package in packages:
             for file in _files_of(package):
                 with open(file, "rb") as stream:
                     content = stream.read()
                 digest.update(os.fsencode(f"{file}\0{len(content)}\0"))
                 digest.update(content)
-    except (OSError, PackageNotFoundError):
+    except OSError:
         return None
     return digest.hexdigest()
 

@@ -11,13 +11,11 @@ from contextlib import nullcontext
 from importlib import import_module
 from inspect import cleandoc
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from codemods.registry import all_codemods
 from mslint import language
 from mslint.baseline import Baselines
-from mslint.cache.fingerprint import fingerprint
-from mslint.cache.store import Store, store_in
 from mslint.commands.examination import examine_all
 from mslint.commands.work import Work, add_paths, add_selection, prepare
 from mslint.console import UsageError, error, has_colour
@@ -26,6 +24,9 @@ from mslint.findings import Finding
 from mslint.report.summary import Outcome, summary
 from mslint.rules.registry import all_rules, load
 from mslint.source.text import shown
+
+if TYPE_CHECKING:
+    from mslint.cache.store import Store
 
 FORMATS = ("full", "concise", "json", "jsonl", "sarif", "github", "gitlab")
 _FOR_PEOPLE = ("full", "concise")
@@ -68,7 +69,7 @@ def run(options: Namespace) -> int:
         for problem in work.unreadable:
             error(str(problem))
         return 2 if work.unreadable else 0
-    done = examine_all(work, None if options.no_cache else _store(work, options.cache_dir), options.jobs)
+    done = examine_all(work, lambda: None if options.no_cache else _store(work, options.cache_dir), options.jobs)
     baselines = Baselines(work.baseline_for)
     findings = baselines.fresh(done.findings, done.texts, exempt={SYNTAX_ERROR[0]})
     outcome = Outcome(done.complete, baselines.silenced, baselines.gone(done.asked))
@@ -87,6 +88,9 @@ def _jobs(text: str) -> int:
 
 def _store(work: Work, folder: Path | None) -> Store | None:
     """Return where findings are kept from one run to the next; None if it cannot be told whether they still hold."""
+    from mslint.cache.fingerprint import fingerprint
+    from mslint.cache.store import store_in
+
     plugins = [entry for entry in (*all_rules(), *all_codemods()) if isinstance(entry, type)]
     name = fingerprint(plugins)
     if name is None:

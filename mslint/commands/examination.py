@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from codemods.registry import all_codemods
-from mslint.cache.results import Results, Settings
-from mslint.cache.store import Store
-from mslint.commands.processes import each, usable_processors
 from mslint.commands.proposals import examine
 from mslint.commands.work import Work
 from mslint.config import Version
@@ -22,6 +21,12 @@ from mslint.rules.registry import AnyRule, Narrowed
 from mslint.source.notebook import in_cells
 from mslint.source.text import Source
 
+if TYPE_CHECKING:
+    from mslint.cache.results import Results, Settings
+    from mslint.cache.store import Store
+
+_FEW = 20
+"""So many files in which no rule may fire are sooner checked than looked up."""
 _WORTH_A_PROCESS = 100_000
 """Characters of source in which rules may fire that take about two seconds."""
 
@@ -74,10 +79,10 @@ class _Outcome:
     steady: bool = True
 
 
-def examine_all(work: Work, store: Store | None = None, jobs: int | None = 1) -> Examination:
+def examine_all(work: Work, open_store: Callable[[], Store | None] = lambda: None, jobs: int | None = 1) -> Examination:
     """Examine the files of ``work``; what fails is told at once.
 
-    What ``store`` holds of earlier runs is not worked out again. ``jobs`` processes share the work, None: as many as it is
+    What the store holds of earlier runs is not worked out again. ``jobs`` processes share the work, None: as many as it is
     worth.
     """
     done = Examination()
@@ -87,17 +92,25 @@ def examine_all(work: Work, store: Store | None = None, jobs: int | None = 1) ->
             done.complete = False
         else:
             tasks.append(_Task(source, work.rules_for(source.file), work.version_for(source.file)))
-    results = Results(store or Store(None), work.program)
-    outcomes = _recalled(tasks, results) if store else {}
+    results: Results | None = None
+    if len(tasks) > _FEW or any(task.effort for task in tasks):
+        results = _results(work, open_store())
+    outcomes = _recalled(tasks, results) if results else {}
     with Progress(len(tasks)) as progress:
         for index, outcome in _examined(tasks, outcomes, work, results, jobs):
             progress.step(tasks[index].source.filename)
             outcomes[index] = outcome
     for index, task in enumerate(tasks):
         _take(task, outcomes[index], work, done)
-    if store:
+    if results:
         _keep(tasks, outcomes, results)
     return done
+
+
+def _results(work: Work, store: Store | None) -> Results | None:
+    from mslint.cache.results import Results
+
+    return Results(store, work.program) if store else None
 
 
 def _recalled(tasks: Sequence[_Task], results: Results) -> dict[int, _Outcome]:
@@ -126,7 +139,7 @@ def _keepable(source: Source) -> bool:
 
 
 def _examined(
-    tasks: Sequence[_Task], known: dict[int, _Outcome], work: Work, results: Results, jobs: int | None
+    tasks: Sequence[_Task], known: dict[int, _Outcome], work: Work, results: Results | None, jobs: int | None
 ) -> Iterator[tuple[int, _Outcome]]:
     """Yield the outcomes of ``tasks``, those ``known`` apart, as they come."""
     open_tasks = [index for index in range(len(tasks)) if index not in known]
@@ -138,8 +151,11 @@ def _examined(
             yield index, examine_task(tasks[index])
         return
     import mslint.semantics.module  # noqa: F401 - once, and not once in every process
+    from mslint.cache.results import Results
+    from mslint.cache.store import Store
+    from mslint.commands.processes import each
 
-    parts = _parts(tasks, efforts, results, processes)
+    parts = _parts(tasks, efforts, results or Results(Store(None), work.program), processes)
     work_on = partial(_examine_part, work=work)
     for number, outcomes in each(work_on, [[tasks[index] for index in part] for part in parts], processes):
         yield from zip(parts[number], outcomes, strict=True)
@@ -148,7 +164,12 @@ def _examined(
 def _processes(effort: int, jobs: int | None) -> int:
     if jobs is not None:
         return jobs
-    return max(1, min(usable_processors(), effort // _WORTH_A_PROCESS))
+    return max(1, min(_processors(), effort // _WORTH_A_PROCESS))
+
+
+def _processors() -> int:
+    """Return how many processes can run at once."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _parts(tasks: Sequence[_Task], efforts: dict[int, int], results: Results, processes: int) -> list[list[int]]:

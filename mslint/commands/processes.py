@@ -23,13 +23,6 @@ START = "fork" if sys.platform == "linux" else "spawn"
 """A forked process has all that is known already; other systems' libraries do not outlive being forked."""
 
 
-def usable_processors() -> int:
-    """Return how many processes can run at once."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def each(
     work: Callable[[Part], Answer], parts: Sequence[Part], processes: int, start: str = START
 ) -> Iterator[tuple[int, Answer]]:

@@ -32,6 +32,28 @@ def test_nothing_heavy_is_imported_without_need(tmp_path: Path, arguments: list[
     assert result.stdout.splitlines()[-1] == "0", result.stderr
 
 
+def test_a_file_in_which_no_rule_can_fire_costs_few_imports(tmp_path: Path) -> None:
+    """What these modules cost to import is more than what the file costs to check."""
+    (tmp_path / "plain.py").write_text("import torch\n")
+    code = "import sys; from mslint.cli import main; main(sys.argv[1:]); print(*sorted(sys.modules))"
+    result = python("-c", code, "check", "plain.py", cwd=tmp_path)
+    loaded = set(result.stdout.splitlines()[-1].split())
+    heavy = {
+        "libcst",
+        "networkx",
+        "mindspore",
+        "pathspec",
+        "numpy",
+        "rich",
+        "pygls",
+        "asyncio",
+        "email.message",
+        "difflib",
+    }
+    assert loaded & (heavy | {"importlib.metadata", "multiprocessing", "sqlite3", "mslint.source.identity"}) == set()
+    assert len([name for name in loaded if name.startswith(("mslint.", "codemods."))]) < 50
+
+
 def test_the_working_directory_shadows_nothing(tmp_path: Path) -> None:
     (tmp_path / "codemods").mkdir()
     for name in ("codemods/__init__.py", "libcst.py", "argparse.py", "networkx.py", "pathspec.py"):

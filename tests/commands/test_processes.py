@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from conftest import Run
 
-from mslint.commands import examination
+from mslint.commands import examination, processes
 from mslint.commands.processes import each
 from mslint.console import UsageError
 
@@ -39,7 +39,7 @@ def test_one_process_and_several_find_the_same(cli: Run, program: Path, monkeypa
     assert (one.code, "the plugin's bug" in one.err) == (2, True)
     assert check("--jobs", "2") == check("--jobs", "5") == check() == one
     monkeypatch.setattr(examination, "_WORTH_A_PROCESS", 100)
-    monkeypatch.setattr(examination, "usable_processors", lambda: 3)
+    monkeypatch.setattr(examination, "_processors", lambda: 3)
     assert check() == one
     assert cli("check", "--output-format", "json", "--jobs", "2") == one
     assert cli("check", "--output-format", "json", "--jobs", "2") == one
@@ -55,7 +55,7 @@ def test_processes_are_started_for_enough_work_alone(cli: Run, program: Path, mo
     def refused(*_: object) -> None:
         raise AssertionError("started")
 
-    monkeypatch.setattr(examination, "each", refused)
+    monkeypatch.setattr(processes, "each", refused)
     assert "started" not in cli("check").err
     assert "started" in cli("check", "--no-cache", "--jobs", "2").err
 

@@ -1,0 +1,173 @@
+"""What mslint costs on a folder, beside other tools on the same files: ``python -m tests.benchmarks FOLDER``.
+
+Each line is the best of some runs of a process of its own: CPU seconds of it and its children, wall time, the most memory
+that one process held, and the CPU seconds as a multiple of those that ``ast.parse`` needs for the same files. The folder is
+copied first; nothing is written into it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+PARSE = """
+import ast, os, sys, warnings
+warnings.simplefilter("ignore")
+for folder, _, names in os.walk(sys.argv[1]):
+    for name in names:
+        if name.endswith(".py"):
+            with open(os.path.join(folder, name), "rb") as stream:
+                try:
+                    ast.parse(stream.read())
+                except (SyntaxError, ValueError):
+                    pass
+"""
+REFERENCE = "ast.parse of all files"
+MSLINT = (sys.executable, "-m", "mslint")
+
+
+@dataclass
+class Row:
+    """One measured command."""
+
+    name: str
+    cpu: float
+    wall: float
+    peak_mb: float
+    ratio: float = 0.0
+    """CPU seconds in units of those of ``ast.parse`` over all files."""
+
+
+def main() -> int:
+    """Measure, and print the table."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("folder", type=Path, help="what to check")
+    parser.add_argument("--repeat", type=int, default=3, help="runs of what takes less than five seconds (default: 3)")
+    parser.add_argument("--only", default="", help="only lines whose names hold this")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the table there, too")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="mslint-benchmark-") as place:
+        folder = Path(place, "project")
+        shutil.copytree(options.folder, folder, symlinks=True, ignore=shutil.ignore_patterns(".git", ".mslint_cache"))
+        (folder / ".git").mkdir()  # so that the project ends here
+        rows = list(Benchmark(folder, Path(place, "cache"), options.repeat).rows(options.only))
+    size = sum(1 for _ in options.folder.rglob("*.py"))
+    lines = sum(path.read_bytes().count(b"\n") for path in options.folder.rglob("*.py"))
+    print(f"{options.folder}: {size} files, {lines} lines\n\n{table(rows)}")
+    if options.json:
+        document = {"folder": str(options.folder), "files": size, "lines": lines, "rows": [asdict(row) for row in rows]}
+        options.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    return 0
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Return the rows as text."""
+    parse = next((row.cpu for row in rows if row.name == REFERENCE), None)
+    lines = [f"{'':34}{'CPU s':>9}{'wall s':>9}{'peak MB':>9}{'x ast':>9}"]
+    for row in rows:
+        row.ratio = round(row.cpu / parse, 2) if parse else 0.0
+        lines.append(f"{row.name:34}{row.cpu:9.2f}{row.wall:9.2f}{row.peak_mb:9.0f}{row.ratio:9.2f}")
+    return "\n".join(lines)
+
+
+class Benchmark:
+    """The commands to be measured in ``folder``."""
+
+    def __init__(self, folder: Path, cache: Path, repeat: int) -> None:
+        self._folder = folder
+        self._cache = cache
+        self._repeat = repeat
+
+    def rows(self, only: str) -> list[Row]:
+        """Measure the lines whose names hold ``only``; the reference is always measured."""
+        folder, cache = str(self._folder), ("--cache-dir", str(self._cache))
+        check = (*MSLINT, "check", "--exit-zero", "--output-format", "json")
+        warm, fresh = (*check, *cache), (*check, "--no-cache")
+        clean, dirty, central = self._chosen()
+        found = [
+            self._best("python -c pass", (sys.executable, "-c", "pass")),
+            self._best(REFERENCE, (sys.executable, "-c", PARSE, folder)),
+        ]
+        lines: list[tuple[str, tuple[str, ...], Callable[[], object]]] = [
+            ("mslint --version", (*MSLINT, "--version"), _nothing),
+            ("mslint, clean file", (*check, *cache, clean), self._forget),
+            ("mslint, file with findings", (*check, *cache, dirty), self._forget),
+            ("mslint, file with findings, warm", (*check, *cache, dirty), _nothing),
+            ("mslint, no cache, one process", (*fresh, "--jobs", "1", folder), _nothing),
+            ("mslint, cold", (*warm, folder), self._forget),
+            ("mslint, warm", (*warm, folder), _nothing),
+            ("mslint, a leaf file changed", (*warm, folder), lambda: _touch(Path(dirty))),
+            ("mslint, the most used file changed", (*warm, folder), lambda: _touch(Path(central))),
+        ]
+        if ruff := shutil.which("ruff", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"):
+            lines.append(
+                ("ruff --no-cache", (ruff, "check", "--isolated", "--no-cache", "-q", "--exit-zero", folder), _nothing)
+            )
+        if importlib.util.find_spec("flake8"):
+            lines.append(
+                ("flake8", (sys.executable, "-m", "flake8", "--isolated", "--exit-zero", "-j1", folder), _nothing)
+            )
+        for name, command, prepare in lines:
+            if only in name:
+                found.append(self._best(name, command, prepare))
+                print(".", end="", file=sys.stderr, flush=True)
+        print(file=sys.stderr)
+        return found
+
+    def _best(self, name: str, command: Sequence[str], prepare: Callable[[], object] = lambda: None) -> Row:
+        rows: list[Row] = []
+        while len(rows) < self._repeat and sum(row.cpu for row in rows) < 5:
+            prepare()
+            rows.append(self._measured(name, command))
+        return Row(name, min(row.cpu for row in rows), min(row.wall for row in rows), max(row.peak_mb for row in rows))
+
+    def _measured(self, name: str, command: Sequence[str]) -> Row:
+        start = time.perf_counter()
+        process = subprocess.Popen(command, cwd=self._folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - start
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode not in (0, 2):  # 2: a file of the folder could not be parsed
+            raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}")
+        scale = 1024 if sys.platform == "linux" else 1024 * 1024
+        return Row(name, usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss / scale)
+
+    def _forget(self) -> None:
+        shutil.rmtree(self._cache, ignore_errors=True)
+
+    def _chosen(self) -> tuple[str, str, str]:
+        """Return a clean file without MindSpore, one with findings, and the one that most files use."""
+        command = (*MSLINT, "check", "--exit-zero", "--output-format", "json", "--no-cache", str(self._folder))
+        output = subprocess.run(command, cwd=self._folder, capture_output=True, text=True, check=False).stdout
+        with_findings = sorted({str(self._folder / finding["filename"]) for finding in json.loads(output)})
+        clean = self._folder / "benchmark_clean.py"
+        clean.write_text("import numpy as np\n\n\ndef f(x):\n    return np.exp(x)\n" * 20, encoding="utf-8")
+        from mslint.program.project import Program
+
+        files = sorted(self._folder.rglob("*.py"))
+        program = Program(files)
+        central = max(files, key=lambda file: len(program.importers(file)))
+        return str(clean), (with_findings or [str(files[0])])[0], str(central)
+
+
+def _touch(file: Path) -> None:
+    with file.open("a", encoding="utf-8") as stream:
+        stream.write("\nUSED = 1\n")
+
+
+def _nothing() -> None:
+    """Prepare nothing."""
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
