@@ -2,19 +2,82 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
-import shlex
+import subprocess
+import sys
 from pathlib import Path
 
-from test_fixtures_rewritten import mslint
+import pytest
+import yaml
+from make_readme import README, SESSION, answer, with_tables
 from test_fixtures_train import require_mindspore
 
-README = Path(__file__).resolve().parents[1] / "README.md"
+from mslint.cli import VERBS
+from mslint.source.toml import tomllib
+
+TEXT = README.read_text(encoding="utf-8")
+
+
+def blocks(language: str, after: str = "") -> list[str]:
+    """The code of ``language`` behind the heading ``after``."""
+    return re.findall(rf"```{language}\n(.*?)```", TEXT[TEXT.index(after) :], re.DOTALL)
 
 
 def test_the_session_shown_is_the_session_that_runs() -> None:
     require_mindspore()
-    sessions = re.findall(r"```console\n\$ mslint ([^\n]*)\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    assert sessions
+    sessions = SESSION.findall(TEXT)
+    assert {command.split()[0] for command, _ in sessions} == {"check", "verify"}
     for command, shown in sessions:
-        assert mslint(*shlex.split(command)).stdout.rstrip() == shown.rstrip()
+        assert answer(command) == shown, "python tests/make_readme.py writes it anew"
+
+
+def test_the_tables_are_those_of_the_rules_and_codemods() -> None:
+    assert with_tables(TEXT) == TEXT, "python tests/make_readme.py writes them anew"
+
+
+def test_the_plugin_shown_works(tmp_path: Path) -> None:
+    [module] = blocks("python", "## Plugins")
+    [project] = blocks("toml", "## Plugins")
+    entries = tomllib.loads(project)["project"]["entry-points"]
+    info = tmp_path / "acme-1.0.dist-info"
+    info.mkdir()
+    (tmp_path / "acme_mslint.py").write_text(module)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "".join(f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in found.items()) for group, found in entries.items())
+    )
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "train.py").write_text("import acme\nfrom acme import OldLoss as Loss\n\nloss = Loss()\n")
+
+    def mslint(*arguments: str) -> str:
+        return subprocess.run(
+            [sys.executable, "-m", "mslint", *arguments],
+            cwd=work,
+            env={**os.environ, "PYTHONPATH": str(tmp_path), "LC_ALL": "C.UTF-8"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        ).stdout
+
+    assert mslint("check", "--output-format", "concise").startswith("train.py:4:8: ACME1 say acme.Loss [unsafe fix]\n")
+    assert "`mslint rule ACME1` prints this text" in mslint("rule", "ACME1")
+    mslint("fix", "--unsafe-fixes")
+    assert (work / "train.py").read_text().endswith("loss = acme.Loss()\n")
+
+
+@pytest.mark.parametrize("recipe", blocks("yaml"))
+def test_recipes_are_yaml(recipe: str) -> None:
+    assert yaml.safe_load(recipe)
+
+
+def test_settings_are_json() -> None:
+    assert all(json.loads(settings) for settings in blocks("json"))
+
+
+@pytest.mark.parametrize("line", sorted({line for block in blocks("sh") for line in block.splitlines()}))
+def test_commands_name_what_there_is(line: str) -> None:
+    for verb in re.findall(r"\bmslint ([a-z]+)\b", line.partition("#")[0]):
+        assert verb in VERBS
