@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
+from codemods.base import Manual
 from codemods.inlining import Strength, Written, other_reads, put
 from codemods.logarithms import StableForm
 from mslint.findings import Edit, Position
 from mslint.semantics.epsilon import added_epsilon
+from mslint.semantics.extents import holds_floats
 from mslint.semantics.formula import Expression, Formula, read, same
 from mslint.semantics.module import Module
 from mslint.semantics.probability import is_one
@@ -42,6 +44,11 @@ def fused(module: Module, logarithm: Expression) -> list[Edit] | None:
         parts = _halves(seen, unseen)
         if parts is not None:
             probability, target, weights = parts
+            if target.module is module and holds_floats(module, target.node) is False:
+                raise Manual(
+                    f"the labels `{target.code}` are integers, which BCE with logits does not take; cast them to the type of "
+                    "the logits"
+                )
             form = StableForm(module, total)
             logits = form.written(form.argument_of("sigmoid", probability))
             labels = form.written(target)

@@ -91,6 +91,7 @@ class _Freeze:
                 f"another step ({self._where(item.other)}) trains the network, so its parameters must stay trainable; give "
                 f"the optimizer of this step ({self._where(item.weights)}) the trainable_params() of the other networks alone"
             )
+        self._check_groups()
         edits = self._listing() if item.every else []
         edits += self._early() if item.hush.late else self._in_place()
         kept = (
@@ -102,6 +103,11 @@ class _Freeze:
             f"freeze the parameters for real; until now the step ({self._where(item.step)}) trains them, so the numbers "
             f"change; {kept}"
         )
+        if item.picked:
+            message += (
+                f"; it takes for granted that the test which picks the weights ({self._where(item.weights)}) does not leave "
+                "this network out already"
+            )
         return Fix(FreezeParameters.name, Applicability.UNSAFE, message, tuple(edits))
 
     def _where(self, place: Stretch) -> str:
@@ -166,6 +172,23 @@ class _Freeze:
                 if any(target and (network == target or network.startswith(f"{target}.")) for target in targets):
                     return True
         return False
+
+    def _check_groups(self) -> None:
+        """Refuse where the optimizer gets a group of this network's parameters alone: MindSpore refuses an empty one."""
+        module, optimizer = self.module, self._optimizer()
+        if optimizer is None:
+            return
+        network = _network(module, self.switch).rpartition(".")[2]
+        scope = module.scope(optimizer)
+        for call in find(scope, cst.Call):
+            listed = call.func.value if isinstance(call.func, cst.Attribute) and _lists(call) else None
+            if listed is None or (dotted(listed) or "").rpartition(".")[2] != network:
+                continue
+            if isinstance(module.parents[call], cst.DictElement):
+                raise Manual(
+                    f"the optimizer gets a group of this network's parameters alone (row {module.start(call).row}), which "
+                    "would be empty, an error; drop the group, and set requires_grad = False"
+                )
 
     def _listing(self) -> list[Edit]:
         """Return the edits that let the optimizer list what is not frozen."""

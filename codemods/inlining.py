@@ -15,7 +15,7 @@ from mslint.semantics.cells import is_self, method_of, self_name
 from mslint.semantics.formula import Expression, read
 from mslint.semantics.gradients import statement_of
 from mslint.semantics.module import Binding, Module, find, walk
-from mslint.semantics.reaching import reaching
+from mslint.semantics.reaching import from_rounds_before, reaching
 
 _LINEAR = ("mean", "sum", "reshape", "view", "squeeze", "astype", "float", "flatten", "transpose")
 """Methods of tensors that make no difference between a minus before and after them."""
@@ -100,13 +100,45 @@ def _joined(text: str) -> str:
 
 def sole_binding(module: Module, name: cst.Name, remedy: str) -> Binding:
     """Return the only assignment that may have given the local variable ``name`` its value; else it is left to a person."""
-    found = reaching(module, name)
+    found = [*from_rounds_before(module, name), *reaching(module, name)]
     if len(found) == 1 and module.scope(found[0].node) is not module.scope(name):
         raise Manual(f"`{name.value}` belongs to the code around this function; {remedy}")
     if len(found) != 1:
         rows = ", ".join(str(module.start(binding.node).row) for binding in reversed(found))
         raise Manual(f"`{name.value}` may have several values (rows {rows}); {remedy}" if rows else remedy)
+    _check_whole(module, name, found[0])
     return found[0]
+
+
+def _check_whole(module: Module, name: cst.Name, binding: Binding) -> None:
+    """Refuse if parts of what ``binding`` gives to ``name`` may have been written in place before it is read there."""
+    scope = module.scope(name)
+    order = {item: index for index, item in enumerate(walk(scope))}
+    around = set(module.ancestors(name)) - set(module.ancestors(binding.node))
+    loops = [item for item in around if isinstance(item, (cst.For, cst.While)) and item in order]
+    for write in writes_in_place(module, scope, name.value):
+        between = order.get(binding.node, -1) < order[write] < order[name]
+        if between or any(loop in set(module.ancestors(write)) for loop in loops):
+            row = module.start(write).row
+            raise Manual(f"`{name.value}` is written in place in row {row}; give what is written a name of its own")
+
+
+def writes_in_place(module: Module, scope: cst.CSTNode, name: str) -> Iterator[cst.CSTNode]:
+    """Yield the statements ``name[...] = value`` and the calls ``name.add_(value)`` in ``scope``, a loop perhaps."""
+    for item in walk(scope):
+        if isinstance(item, cst.Assign):
+            targets = [part for target in item.targets for part in _parts(target.target)]
+        elif isinstance(item, cst.AugAssign):
+            targets = [item.target]
+        elif isinstance(item, cst.Call) and isinstance(item.func, cst.Attribute):
+            word = item.func.attr.value
+            if word.endswith("_") and not word.endswith("__") and _root(module, item.func.value) == name:
+                yield item
+            continue
+        else:
+            continue
+        if any(isinstance(target, cst.Subscript) and _root(module, target) == name for target in targets):
+            yield item
 
 
 def check_unchanged(module: Module, node: cst.CSTNode, place: cst.CSTNode, ignored: Iterable[str] = ()) -> None:

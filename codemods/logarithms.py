@@ -20,10 +20,12 @@ from codemods.inlining import (
     spliced,
     strength_of,
 )
+from codemods.leftovers import is_plain
 from mslint.findings import Edit
 from mslint.semantics.cells import method_of, self_name
 from mslint.semantics.epsilon import added_epsilon
 from mslint.semantics.formula import Expression, Formula, callees, numbers, operator_of, read, same
+from mslint.semantics.gradients import statement_of
 from mslint.semantics.module import Binding, Module, find, walk
 from mslint.semantics.normalisation import axis as reduced_axis
 from mslint.semantics.probability import is_one
@@ -112,7 +114,12 @@ class StableForm:
         return Expression(self.module, value)
 
     def _is_kept(self) -> bool:
-        """Tell whether a variable that was followed is read elsewhere too, so that what it holds is computed anyway."""
+        """Tell whether a variable that was followed stays, so that what it holds is computed anyway.
+
+        It is read elsewhere too, or its assignment is no statement that could go.
+        """
+        if not all(is_plain(binding.node, statement_of(self.module, binding.node)) for _, binding in self._followed):
+            return True
         gone = {item for part in (self.place, *(b.value or b.node for _, b in self._followed)) for item in walk(part)}
         return any(
             read_elsewhere not in gone
@@ -412,7 +419,7 @@ def sum_settings(formula: Formula) -> list[str]:
     if along.module is not formula.expression.module:
         raise Manual(f"the axis of the sum in row {formula.expression.row} is out of sight")
     module = along.module
-    return [module.code(along.node), *(["True"] if keeps_axis(formula) else [])]
+    return [spliced(module, along.node, {}), *(["True"] if keeps_axis(formula) else [])]
 
 
 def keeps_axis(formula: Formula) -> bool:

@@ -9,12 +9,12 @@ from codemods.imports import reach_operator
 from codemods.inlining import other_reads
 from codemods.statements import call, in_lines, indentation, inner_comments, newline, one_line
 from mslint.findings import Applicability, Edit, Finding, Fix
-from mslint.semantics.extents import fits, holds_floats, holds_numbers, is_fresh
+from mslint.semantics.extents import asks_only, fits, hands_on, holds_floats, holds_numbers, is_fresh
 from mslint.semantics.formula import Expression, numbers, read
 from mslint.semantics.gradients import statement_of
 from mslint.semantics.masks import Masked, mask_origin
 from mslint.semantics.module import Binding, Module
-from mslint.semantics.reaching import reaching
+from mslint.semantics.reaching import from_rounds_before, reaching
 from mslint.semantics.tensors import values_at
 
 _READ = (
@@ -22,9 +22,9 @@ _READ = (
     "stays fixed"
 )
 _SIGNS: dict[type[cst.BaseAugOp], str] = {cst.AddAssign: "+", cst.SubtractAssign: "-", cst.MultiplyAssign: "*"}
-_SHARING = ("same", "index")
-"""Operations whose result may share its memory with the operand: ``x[0]``, and a cast to the type that x has."""
 _MAKING = (cst.Call, cst.BinaryOperation, cst.UnaryOperation, cst.Comparison)
+_KEEPING = ("append", "extend", "insert", "setdefault", "list", "tuple", "dict", "zip", "setattr")
+"""Functions and methods that put a tensor somewhere."""
 _LARGEST_WHOLE = 2048
 """Up to here float16 has every whole number."""
 _INFINITE = ("numpy.inf", "math.inf")
@@ -100,7 +100,7 @@ class _Store:
     def _readers(self) -> list[str]:
         """Return what others may see of the write; refuse where they are certain to share the tensor."""
         module, name = self.module, self.tensor
-        bound = reaching(module, name)
+        bound = [*reaching(module, name), *from_rounds_before(module, name)]
         if not bound or module.scope(bound[0].node) is not module.scope(name):
             raise Manual(f"`{name.value}` belongs to another function, which sees the write; give it a new value there")
         doubts = []
@@ -121,15 +121,19 @@ class _Store:
                 f"the caller does not need that, write {name} = ops.where(mask, value, {name})"
             )
         value = binding.value
-        formula = read(Expression(module, value)) if value is not None else None
-        if value is None or not isinstance(value, _MAKING):
+        goes_elsewhere = isinstance(binding.node, cst.NamedExpr) or (
+            isinstance(binding.node, cst.Assign) and len(binding.node.targets) > 1
+        )
+        if value is None or not isinstance(value, _MAKING) or goes_elsewhere:
             raise Manual(
                 f"`{name}` may share its numbers with another name since row {module.start(binding.node).row}, which sees "
                 "the write in PyNative mode but not in graph mode; give it a new value"
             )
-        if formula is not None and formula.operation in _SHARING:
+        if hands_on(module, value):
+            operands = read(Expression(module, value)).operands
+            shared = f"`{operands[0].code}`" if operands else f"what `{Expression(module, value).code}` is made of"
             raise Manual(
-                f"`{name}` may share its numbers with `{formula.first.code}` since row {module.start(binding.node).row}, "
+                f"`{name}` may share its numbers with {shared} since row {module.start(binding.node).row}, "
                 "which then sees the write in PyNative mode but not in graph mode; give it a new value"
             )
         if not is_fresh(module, value):
@@ -154,16 +158,37 @@ class _Store:
             return []
         if any(isinstance(item, cst.Comparison) for item in self._around(reader)) or self._makes_mask(reader):
             return []
-        row = module.start(reader).row
-        if isinstance(parent, (cst.Assign, cst.Element, cst.Return, cst.Subscript)):
+        if asks_only(module, reader):
+            return []
+        row, user = module.start(reader).row, self._user(reader)
+        if user is None or hands_on(module, user):
             raise Manual(
                 f"row {row} gives `{reader.value}` to another name before it is written, which sees the write in PyNative "
                 "mode but not in graph mode; give it a new value"
             )
+        if isinstance(user, cst.Call) and not read(Expression(module, user)).operation and not is_fresh(module, user):
+            return [f"`{module.code(user.func)}` in row {row} neither keeps `{reader.value}` nor returns it"]
         return [
             f"what row {row} computes from `{reader.value}` before the write is to keep the gradient that it has in graph "
             "mode: in PyNative mode it reads what was written since"
         ]
+
+    def _user(self, reader: cst.Name) -> cst.BaseExpression | None:
+        """Return the operation or call that reads ``reader``; None if the tensor itself goes on, into a list perhaps."""
+        module = self.module
+        parent = module.parents[reader]
+        above = module.parents[parent]
+        if isinstance(parent, cst.AugAssign):
+            return parent.value if parent.value is reader else None
+        if isinstance(parent, (cst.BinaryOperation, cst.UnaryOperation)):
+            return parent
+        if isinstance(parent, cst.Arg) and isinstance(above, cst.Call):
+            method = above.func.attr.value if isinstance(above.func, cst.Attribute) else module.code(above.func)
+            return None if method in _KEEPING else above
+        is_method = isinstance(parent, cst.Attribute) and parent.value is reader and isinstance(above, cst.Call)
+        if is_method and isinstance(above, cst.Call) and above.func is parent:
+            return above
+        return parent if isinstance(parent, cst.Attribute) else None
 
     def _around(self, node: cst.CSTNode) -> list[cst.CSTNode]:
         line = statement_of(self.module, node)

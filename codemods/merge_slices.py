@@ -19,6 +19,7 @@ from codemods.inlining import (
     sole_binding,
     spliced,
     strength_of,
+    writes_in_place,
 )
 from codemods.leftovers import drop_leftovers, is_plain
 from codemods.statements import in_lines, indentation, inner_comments, insert_after, one_line
@@ -49,7 +50,9 @@ class MergeSlices(Codemod):
 
     When it is safe
         The same numbers are computed from the same numbers, bit for bit, values and gradients, in graph and PyNative
-        mode. Merged slices leave fewer nodes in the backward graph; on CPU that makes no difference in time.
+        mode. Merged slices leave fewer nodes in the backward graph; on CPU that makes no difference in time. Only where
+        several parts that a loop adds are made from one tensor, graph mode may add up its gradient in another order, which
+        shows in the last bit.
 
     When it is unsafe
         Slices of several tensors along an axis that is counted from the front: they must have the same number of axes, which
@@ -334,6 +337,34 @@ class _Growing:
             raise Manual("the loop may be left early; collect the parts in a list and concatenate where it is left")
         if isinstance(module.parents[self.loop], cst.Module) or statement_of(module, statement) is None:
             raise Manual("the loop stands at module level; collect the parts in a list")
+        self._check_alone()
+
+    def _check_alone(self) -> None:
+        """Refuse where another statement or a loop around this one lets the variable grow, or writes what was added."""
+        module = self.module
+        adding = [call for call in find(self.loop, cst.Call) if self._adds(call)]
+        if len(adding) > 1:
+            rows = ", ".join(str(module.start(call).row) for call in adding)
+            raise Manual(f"`{self.name}` grows in several places (rows {rows}); collect the parts in a list")
+        start = next((name for name in find(self.glue, cst.Name) if name.value == self.name), None)
+        bound = reaching(module, start) if start is not None else []
+        outer = [item for item in module.ancestors(self.loop) if isinstance(item, (cst.For, cst.While))]
+        if not all(loop in set(module.ancestors(binding.node)) for loop in outer for binding in bound):
+            raise Manual(f"a loop around this one lets `{self.name}` grow on; collect the parts of both in one list")
+        for name in find(self.glue, cst.Name):
+            for write in writes_in_place(module, self.loop.body, name.value):
+                raise Manual(
+                    f"`{name.value}` is written in place in row {module.start(write).row}, which a list would see too; give "
+                    "what is written a name of its own"
+                )
+
+    def _adds(self, call: cst.Call) -> bool:
+        """Tell whether ``call`` puts something together with the variable, to be its new value."""
+        assigned = self.module.parents[call]
+        if not isinstance(assigned, cst.Assign) or _called(self.module, call) not in _JOINING:
+            return False
+        targets = [self.module.code(target.target) for target in assigned.targets]
+        return self.name in targets and any(name.value == self.name for name in find(call, cst.Name))
 
     def edits(self) -> tuple[Edit, ...]:
         module = self.module

@@ -61,6 +61,8 @@ class VainFreeze:
     """Whether they are listed with the frozen ones."""
     other: Stretch | None
     """Another training step that trains the network, as it should."""
+    picked: bool
+    """Whether the weights are listed under a test, which may leave the network out."""
 
 
 @dataclass
@@ -171,7 +173,8 @@ def _together(steps: list[TrainingStep]) -> Weights:
     known = all(step.weights.known for step in steps)
     every = any(step.weights.every for step in steps)
     held = frozenset().union(*(step.weights.held for step in steps))
-    return Weights(things, known, every, steps[0].weights.place, held)
+    whole = frozenset().union(*(step.weights.whole for step in steps))
+    return Weights(things, known, every, steps[0].weights.place, held, whole)
 
 
 def _follow(interpreter: Interpreter, target: Value, weights: Weights | None, place: Stretch) -> Training:
@@ -222,7 +225,8 @@ def _judge_hushed(
                 made = hush.maker is not None and (hush.maker is target or id(hush.maker) in interpreter.called_things)
                 other = _trained_by_another(interpreter, thing, target)
                 pretrained = thing.loaded and made
-                result.vain.add(VainFreeze(hush, pretrained, step, weights.place, weights.every, other))
+                picked = not any(thing in set(below(root)) for root in weights.things if id(root) in weights.whole)
+                result.vain.add(VainFreeze(hush, pretrained, step, weights.place, weights.every, other, picked))
 
 
 def _trained_by_another(interpreter: Interpreter, thing: Thing, target: Value) -> Stretch | None:

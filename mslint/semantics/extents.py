@@ -41,6 +41,9 @@ _ARITHMETIC = ("add", "subtract", "multiply", "power", "square", "absolute", "ne
 _PASSING = ("ropout", "dentity", "epend", "top_gradient", "roadcast_to", "roadcastTo")
 _FILLED = ("zeros", "ones", "full")
 _CASTS = ("astype", "cast", "float", "half", "to")
+_TRAITS = ("shape", "dtype", "ndim", "size", "rank", "itemsize", "nbytes", "zeroslike", "oneslike")
+"""What a tensor is beside its numbers."""
+_ASKING = ("len", "print", "isinstance", "type")
 _DEEPEST = 8
 
 
@@ -87,7 +90,10 @@ def _is_integer_type(module: Module, node: cst.BaseExpression) -> bool:
 
 def is_fresh(module: Module, node: cst.CSTNode) -> bool:
     """Tell whether ``node`` makes a tensor that nothing else holds: no cast, view or layer that may hand its input on."""
-    if isinstance(node, (cst.BinaryOperation, cst.UnaryOperation, cst.Comparison)):
+    if isinstance(node, cst.UnaryOperation):
+        # `+x` is x itself.
+        return not isinstance(node.operator, cst.Plus)
+    if isinstance(node, (cst.BinaryOperation, cst.Comparison)):
         return True
     if not isinstance(node, cst.Call):
         return False
@@ -97,6 +103,27 @@ def is_fresh(module: Module, node: cst.CSTNode) -> bool:
     if name.startswith("mindspore.nn."):
         return _called(module, node) in _LAYERS
     return name.startswith(("mindspore.ops.", "mindspore.numpy.", "mindspore.mint.")) and not name.endswith(_PASSING)
+
+
+def hands_on(module: Module, node: cst.CSTNode) -> bool:
+    """Tell whether ``node`` may be its operand itself or a view of it: ``x[0]``, ``+x``, Dropout out of training."""
+    if isinstance(node, cst.UnaryOperation):
+        return isinstance(node.operator, cst.Plus)
+    name = operator_of(module, node)[0] or "" if isinstance(node, cst.Call) else ""
+    return name.endswith(_PASSING) or read(Expression(module, node)).operation in ("same", "index")
+
+
+def asks_only(module: Module, name: cst.Name) -> bool:
+    """Tell whether the tensor ``name`` is only asked for its shape or type there, or printed: its numbers go nowhere."""
+    parent = module.parents[name]
+    if isinstance(parent, cst.Attribute):
+        return parent.value is name and parent.attr.value in _TRAITS
+    call = module.parents[parent]
+    if not isinstance(parent, cst.Arg) or not isinstance(call, cst.Call):
+        return False
+    if isinstance(call.func, cst.Name) and call.func.value in _ASKING:
+        return not module.lookup(call.func.value, call)
+    return _called(module, call) in _TRAITS
 
 
 def holds_numbers(module: Module, node: cst.CSTNode) -> bool:

@@ -35,6 +35,24 @@ def reaching(module: Module, name: cst.Name) -> list[Binding]:
     return found or list(reversed(bindings))
 
 
+def from_rounds_before(module: Module, name: cst.Name) -> list[Binding]:
+    """Return the bindings beside those of ``reaching`` that ``name`` may have from an earlier round of a loop around it."""
+    found = {binding.node for binding in reaching(module, name)}
+    scope = module.scope(name)
+    loops = [
+        item
+        for item in module.ancestors(name)
+        if isinstance(item, (cst.For, cst.While))
+        and module.scope(item) is scope
+        and not all(item in set(module.ancestors(node)) for node in found)
+    ]
+    return [
+        binding
+        for binding in module.lookup(name.value, name)
+        if binding.node not in found and any(loop in set(module.ancestors(binding.node)) for loop in loops)
+    ]
+
+
 def _order(module: Module) -> dict[cst.CSTNode, int]:
     return module.remember(_order, lambda: {node: index for index, node in enumerate(walk(module.tree))})
 

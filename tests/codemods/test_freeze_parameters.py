@@ -209,6 +209,14 @@ REFUSED = {
         program("self.teacher = teacher\nif student is not None: self.teacher.set_grad(False)"),
         "the switch shares its row with other statements",
     ),
+    "the network alone in a group": (
+        program(
+            script=SCRIPT.replace(
+                "step = ", f"{OFF}\ngroups = [{{'params': teacher.trainable_params(), 'lr': 0.1}}]\nstep = "
+            ).replace("nn.SGD(loss.trainable_params())", "nn.SGD(groups + [{'params': student.trainable_params()}])")
+        ),
+        "a group of this network's parameters alone (row 19), which would be empty",
+    ),
     "long after the optimizer": (
         program(
             script=late("trainable_params").replace(
@@ -235,6 +243,24 @@ def test_tabs_line_ends_and_what_stands_at_the_top_survive(start: str, line_end:
     loop = f"for param in self.teacher.get_parameters():  # Ä{line_end}\t\t\tparam.requires_grad = False"
     done = rewrite(tmp_path, text)
     assert done.text.lstrip("\ufeff") == text.lstrip("\ufeff").replace("self.teacher.set_grad(False)  # Ä", loop)
+
+
+PICKED = {
+    "a comprehension": "weights = [p for p in loss.trainable_params() if 'teacher' not in p.name]\n",
+    "a filter": "weights = list(filter(lambda p: 'student' in p.name, loss.trainable_params()))\n",
+    "a loop": (
+        "weights = []\nfor p in loss.trainable_params():\n    if p.name.startswith('student'):\n        weights.append(p)\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PICKED)
+def test_weights_that_are_picked_by_a_test_may_leave_the_network_out(name: str, tmp_path: Path) -> None:
+    script = SCRIPT.replace("step = ", f"{PICKED[name]}step = ").replace("SGD(loss.trainable_params())", "SGD(weights)")
+    (finding,) = rewrite(tmp_path, program(PLAIN, script), unsafe=False).left
+    assert finding.fix is not None
+    assert "it takes for granted that the test which picks the weights" in finding.fix.message
+    assert "unless the test that picks them leaves it out" in finding.message
 
 
 def test_an_optimizer_in_another_file_is_built_later(tmp_path: Path) -> None:

@@ -38,6 +38,16 @@ REWRITTEN = {
         "q = ops.exp(x)\nq = ops.where((q < 1) &  # small\n  (x > 0), 0., q)\nreturn q\n",
         Applicability.SAFE,
     ),
+    "asked for its shape and printed before": (
+        "q = ops.exp(x)\nrows, _ = q.shape\nprint(q, len(q), q.dtype)\nq[q > 1] = 0.5\nreturn q / rows\n",
+        "q = ops.exp(x)\nrows, _ = q.shape\nprint(q, len(q), q.dtype)\nq = ops.where(q > 1, 0.5, q)\nreturn q / rows\n",
+        Applicability.SAFE,
+    ),
+    "passed to a function that may keep it": (
+        "q = ops.exp(x)\nself.note(q)\nq[q > 1] = 0.5\nreturn q\n",
+        "q = ops.exp(x)\nself.note(q)\nq = ops.where(q > 1, 0.5, q)\nreturn q\n",
+        Applicability.UNSAFE,
+    ),
     "in a branch": (
         "q = x / 2\nif self.cut:\n    q[q < 0] = -self.cut_at\nreturn q\n",
         "q = x / 2\nif self.cut:\n    q[q < 0] = -self.cut_at\nreturn q\n",
@@ -87,6 +97,37 @@ REFUSED = {
     "a tensor": ("y = x / 2\ny[y > 0] = x.mean()\nreturn y\n", "`x.mean()` is no number"),
     "truth values": ("y = x > 0\ny[x > 1] = 0\nreturn y * x\n", "holds truth values"),
     "integers and a float": ("y = x.astype(ms.int32) + 1\ny[y < 0] = 1.5\nreturn y * x\n", "holds integers"),
+    "two names at once": ("k = y = ops.exp(x)\ny[y > 1] = 0\nreturn k + y\n", "share its numbers with another name"),
+    "a name within an expression": (
+        "k = (y := ops.exp(x))\ny[y > 1] = 0\nreturn k + y\n",
+        "share its numbers with another name",
+    ),
+    "plus, which returns its operand": (
+        "k = ops.exp(x)\ny = +k\ny[y > 1] = 0\nreturn k + y\n",
+        "share its numbers with what `+k` is made of",
+    ),
+    "dropout, which may return its input": (
+        "k = ops.exp(x)\ny = ops.dropout(k, p=0.0)\ny[y > 1] = 0\nreturn k + y\n",
+        "share its numbers with what `ops.dropout(k, p=0.0)` is made of",
+    ),
+    "put into a list": ("y = x / 2\nk = []\nk.append(y)\ny[y > 1] = 0\nreturn k[0] + y\n", "gives `y` to another name"),
+    "put into a dictionary": ("y = x / 2\nk = {0: y}\ny[y > 1] = 0\nreturn k[0] + y\n", "gives `y` to another name"),
+    "one of two values": (
+        "y = x / 2\nk = y if self.training else x\ny[y > 1] = 0\nreturn k + y\n",
+        "gives `y` to another name",
+    ),
+    "in a comprehension": (
+        "y = x / 2\nk = [y for _ in range(2)]\ny[y > 1] = 0\nreturn k[0] + y\n",
+        "gives `y` to another name",
+    ),
+    "a view of it": (
+        "y = x / 2\nk = y.reshape(-1)\ny[y > 1] = 0\nreturn k.sum() + y\n",
+        "gives `y` to another name",
+    ),
+    "another tensor from the second round on": (
+        "y = x / 2\nfor _ in range(3):\n    y[y < 0] = 1\n    y = label\nreturn y\n",
+        "share its numbers with another name",
+    ),
     "a name taken in an earlier round": (
         "y = x / 2\nk = x\nfor _ in range(3):\n    y[y < 0] = 1\n    k = y\nreturn k + y\n",
         "gives `y` to another name",

@@ -70,6 +70,20 @@ REWRITTEN = {
         "    out_parts.append(conv(feature))  # grow\nout = ops.concat(out_parts, 1)\nreturn out.sum()\n",
         Applicability.SAFE,
     ),
+    "a Concat that grows in two loops": (
+        "out = x\nfor feature in features:\n    for conv in convs:\n        out = ops.concat((out, conv(feature)), 1)\n"
+        "return out\n",
+        "out_parts = [x]\nfor feature in features:\n    for conv in convs:\n        out_parts.append(conv(feature))\n"
+        "out = ops.concat(out_parts, 1)\nreturn out\n",
+        Applicability.SAFE,
+    ),
+    "a Concat that grows anew in each round": (
+        "for feature in features:\n    out = x\n    for conv in convs:\n        out = ops.concat((out, conv(feature)), 1)\n"
+        "    box = box + out.sum()\nreturn box\n",
+        "for feature in features:\n    out_parts = [x]\n    for conv in convs:\n        out_parts.append(conv(feature))\n"
+        "    out = ops.concat(out_parts, 1)\n    box = box + out.sum()\nreturn box\n",
+        Applicability.SAFE,
+    ),
     "a first value that is read before the loop": (
         "out = x * 2\nbox = box + out.sum()\nfor conv, feature in zip(convs, features):\n"
         "    out = ops.cat([out, conv(feature)])\nreturn out\n",
@@ -132,6 +146,20 @@ REFUSED = {
         "self.cat.shard(((1, 1), (1, 1)))\nout = x\nfor conv, feature in zip(convs, features):\n"
         "    out = ops.concat((out, conv(feature)), 1)\nreturn out\n",
         "sharded by hand",
+    ),
+    "two statements that let it grow": (
+        "out = x\nfor conv, feature in zip(convs, features):\n    if self.new:\n        out = ops.concat((out, conv(x)), 1)\n"
+        "    else:\n        out = ops.concat((out, conv(feature)), 1)\nreturn out\n",
+        "`out` grows in several places (rows 10, 12)",
+    ),
+    "two loops that let it grow": (
+        "out = x\nfor feature in features:\n    for conv in convs:\n        out = ops.concat((out, conv(feature)), 1)\n"
+        "    out = ops.concat((out, feature), 1)\nreturn out\n",
+        "`out` grows in several places (rows 10, 11)",
+    ),
+    "a part that is written in place later": (
+        "out = x\nfor i, conv in enumerate(convs):\n    out = ops.concat((out, box), 1)\n    box[:, 0] = i\nreturn out\n",
+        "`box` is written in place in row 10",
     ),
     "parts put before": (
         "out = x\nfor conv in convs:\n    out = ops.concat((conv(x), out), 1)\nreturn out\n",

@@ -358,6 +358,29 @@ UNSAFE = {
             return cross_entropy + other
         """,
     ),
+    "a sum over several axes": (
+        """
+        def partition(x):
+            return ops.log(ops.exp(x).sum((1, 2), keepdims=True) + 1e-8)
+        """,
+        """
+        def partition(x):
+            return ops.logsumexp(x, (1, 2), True)
+        """,
+    ),
+    "a probability that stays where it is assigned with others": (
+        """
+        def loss(net, x, y):
+            y, p = y / 2, ops.softmax(net(x))
+            return -(y * ops.log(p + 1e-8)).sum()
+        """,
+        """
+        def loss(net, x, y):
+            logits = net(x)
+            y, p = y / 2, ops.softmax(logits)
+            return -(y * ops.log_softmax(logits)).sum()
+        """,
+    ),
     "an epsilon that float16 does not see": (
         """
         def mean(x):
@@ -433,6 +456,52 @@ def test_epsilons_without_effect_go(case: str, tmp_path: Path) -> None:
 
 
 REFUSED = {
+    "a probability that is written in place": (
+        """
+        def loss(x, y):
+            p = ops.softmax(x, -1)
+            p[:, 0] = 1.0
+            return -(y * ops.log(p + 1e-8)).sum()
+        """,
+        "`p` is written in place in row 7",
+    ),
+    "exponentials that are written in place": (
+        """
+        def loss(x, y):
+            e = ops.exp(x)
+            e.mul_(y)
+            return ops.log(e.sum(1) + 1e-8).mean()
+        """,
+        "`e` is written in place in row 7",
+    ),
+    "another value from the second round on": (
+        """
+        def loss(x, y):
+            p = ops.softmax(x, -1)
+            total = 0
+            for _ in range(3):
+                total = total - (y * ops.log(p + 1e-8)).sum()
+                p = p * 0.5
+            return total
+        """,
+        "`p` may have several values (rows 6, 10)",
+    ),
+    "a probability in the row of its reader": (
+        """
+        def loss(net, x, y):
+            p = ops.softmax(net(x), -1); return -(y * ops.log(p + 1e-8)).sum()
+        """,
+        "give what is computed in row 6 a line of its own first",
+    ),
+    "labels that are integers": (
+        """
+        def loss(x, y):
+            p, t = ops.sigmoid(x), (y > 0).astype(ms.int32)
+            t = (y > 0).astype(ms.int32)
+            return -(t * ops.log(p + 1e-7) + (1 - t) * ops.log(1 - p + 1e-7)).mean()
+        """,
+        "the labels `t` are integers",
+    ),
     "the caller makes the probability": (
         """
         def loss(p, y):

@@ -327,6 +327,29 @@ def test_a_list_of_the_student_s_own_parameters_holds_no_teacher(tmp_path: Path)
     assert "ops.stop_gradient(self.teacher(x))" in rewrite(tmp_path, text).text
 
 
+THAWED = {
+    "a weight": "self.teacher.weight.requires_grad = True",
+    "a weight by setattr": 'setattr(self.teacher.weight, "requires_grad", True)',
+    "some parameters by their names": (
+        'for name, parameter in self.parameters_and_names():\n            parameter.requires_grad = "bias" in name'
+    ),
+}
+
+
+@pytest.mark.parametrize("name", THAWED)
+def test_what_is_partly_trained_again_is_not_stopped(name: str, tmp_path: Path) -> None:
+    text = PLAIN.replace("        self.distance =", f"        {THAWED[name]}\n        self.distance =")
+    done = rewrite(tmp_path, text, unsafe=True)
+    assert done.text == text
+
+
+def test_a_weight_of_the_student_says_nothing_of_the_teacher(tmp_path: Path) -> None:
+    text = PLAIN.replace(
+        "        self.distance =", "        self.student.weight.requires_grad = True\n        self.distance ="
+    )
+    assert "ops.stop_gradient(self.teacher(x))" in rewrite(tmp_path, text).text
+
+
 OBJECTS = {
     "a field": ("out = self.teacher(x)\nreturn self.distance(self.student(x), out) + out.logits.mean()", "logits"),
     "a distribution": ("return self.distance(self.student(x), self.teacher(x).sample())", "sample"),

@@ -67,7 +67,12 @@ class Expressions(Follower):
     # Assignments
 
     def assign_attribute(self, target: ast.Attribute, value: Value, node: ast.AST) -> None:
-        self.objects.assign(self.value(target.value), target.attr, value, node)
+        holder = self.value(target.value)
+        self.objects.assign(holder, target.attr, value, node)
+        thaws = not isinstance(value, Constant) or bool(value.value)
+        if target.attr == "requires_grad" and isinstance(target.value, ast.Attribute) and thaws:
+            if not isinstance(holder, Parameters):
+                self.objects.thaw(self.value(target.value.value))
 
     def assign_item(self, target: ast.Subscript, value: Value) -> None:
         changed = self.objects.assign_item(self.value(target.value), self.value(target.slice), value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mslint.program.following.values import NONE, Call, Constant, Method, Sequence, Value
@@ -36,6 +37,8 @@ def call_method(interpreter: Interpreter, method: Method, call: Call) -> Value:
 
 def _add(interpreter: Interpreter, owner: Sequence | Many, added: Value, all_of_it: bool) -> None:
     item = interpreter.objects.element(added) if all_of_it else added
+    if isinstance(item, Parameters) and item.one and interpreter.may_skip:
+        item = replace(item, partial=True)
     if isinstance(owner, Many):
         owner.item = either([owner.item, item])
     elif len(owner.items) < MOST_ITEMS:

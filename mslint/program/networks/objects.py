@@ -131,20 +131,29 @@ class Objects:
 
     def _freeze(self, holder: Value, value: Value, node: ast.AST) -> None:
         interpreter = self._interpreter
-        if not isinstance(value, Constant) or interpreter.following:
+        if interpreter.following:
             return
+        thaws = not isinstance(value, Constant) or bool(value.value)
         place, unsure = interpreter.place(node), interpreter.unsure
         if isinstance(holder, Thing) and holder.kind == "parameter":
-            holder.frozen = None if value.value else Reason(True, place, unsure > holder.unsure)
+            holder.frozen = None if thaws else Reason(True, place, unsure > holder.unsure)
         if not isinstance(holder, Parameters):
             return
         for root in holder.things:
             for thing in below(root):
-                if value.value:
+                if thaws:
                     thing.frozen = None
                 elif not (interpreter.may_skip or holder.partial):
                     thing.frozen = Reason(True, place, unsure > root.unsure)
                 thing.is_network = thing.is_network or thing is root
+
+    def thaw(self, layer: Value) -> None:
+        """Let a weight of ``layer`` be trained again, and with it, for all that is known, the layer."""
+        for item in parts(layer) if not self._interpreter.following else ():
+            thing = item if isinstance(item, Thing) else None
+            while thing is not None:
+                thing.frozen = None
+                thing = thing.parent if thing.kind == "unknown" else None
 
     # Items
 

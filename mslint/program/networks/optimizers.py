@@ -93,10 +93,12 @@ def weights_of(given: Value, place: Stretch) -> Weights:
     """Return the parameters that ``given`` are, or that the optimizer in it holds."""
     things: list[Thing] = []
     held: set[int] = set()
+    whole: set[int] = set()
     known, every = False, False
     for item in parts(given):
         if isinstance(item, Parameters):
             things.extend(item.things)
+            whole |= item.optimizer.whole if item.optimizer else _listed_whole(item)
             known, every = True, every or not item.trainable
             place = item.optimizer.place if item.optimizer else place
             held |= item.optimizer.held if item.optimizer else _listed(item)
@@ -104,20 +106,26 @@ def weights_of(given: Value, place: Stretch) -> Weights:
             things.extend(item.weights.things)
             known, every, place = item.weights.known, item.weights.every, item.weights.place
             held |= item.weights.held
+            whole |= item.weights.whole
         elif isinstance(item, Thing) and item.kind == "parameter":
             things.append(item)
             held.add(id(item))
+            whole.add(id(item))
             known = True
         elif isinstance(item, Thing) and item.kind == "unknown":
             return Weights((), False, False, place)
     tracked = known and all(thing.kind != "unknown" or thing.is_network for thing in things)
-    return Weights(tuple(dict.fromkeys(things)), tracked, every, place, frozenset(held))
+    return Weights(tuple(dict.fromkeys(things)), tracked, every, place, frozenset(held), frozenset(whole))
 
 
 def _listed(parameters: Parameters) -> set[int]:
     """Return the identities of the parts whose parameters are in the list as it is now."""
     found = (item for root in parameters.things for item in below(root))
     return {id(item) for item in found if not parameters.trainable or item.frozen_by() is None}
+
+
+def _listed_whole(parameters: Parameters) -> set[int]:
+    return set() if parameters.partial else {id(thing) for thing in parameters.things}
 
 
 def add_step(interpreter: Interpreter, target: Value, weights: Weights, call: Call) -> None:

@@ -173,6 +173,8 @@ class Weights:
     place: Stretch
     held: frozenset[int] = frozenset()
     """Identities of the parts whose parameters they are: those not frozen when the weights were listed, or all of them."""
+    whole: frozenset[int] = frozenset()
+    """Identities of those of ``things`` whose parameters are listed without a test that may leave some out."""
 
 
 @dataclass(eq=False)

@@ -270,7 +270,8 @@ def _receiver(call: str) -> str:
 def _message(module: Module, item: VainFreeze, network: str) -> str:
     step = item.step
     where = f"row {step.row}" if step.path == module.source.path else f"{basename(step.path)}, row {step.row}"
+    trained = "and is trained, unless the test that picks them leaves it out" if item.picked else "and is trained"
     return (
         f"{item.hush.method}(False) freezes nothing: `{network}` stays among the weights of the training step ({where}) "
-        "and is trained; set requires_grad = False on its parameters before the optimizer is built"
+        f"{trained}; set requires_grad = False on its parameters before the optimizer is built"
     )
