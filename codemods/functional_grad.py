@@ -54,7 +54,8 @@ class FunctionalGrad(Codemod):
     When it is left to you
         The operator or the gradient function is handed to other code; an overflow status is cleared between forward pass
         and gradient; micro-batch gradients are added up; one loss is differentiated for several optimizers; a gradient is
-        differentiated again. The message says what to do.
+        differentiated again; a ``functools.partial`` kept in a variable builds the operator; weights are not named and
+        the program changes ``requires_grad``. The message says what to do.
     """
 
     name = "functional-grad"
