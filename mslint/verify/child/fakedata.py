@@ -100,9 +100,9 @@ class FakeData:
                 try:
                     bound = signature.bind(None, *arguments, **options).arguments
                 except TypeError:
-                    bound = {}
-                named = [name for name in _PATHS if name in signature.parameters]
-                path = bound.get(named[0])
+                    # Creating it will say what is wrong.
+                    return object.__new__(cls)
+                path = bound.get(next(name for name in _PATHS if name in signature.parameters))
                 if _missing(path):
                     substitute = self._substitute(cls.__name__, path, bound)
                     if substitute is not None:

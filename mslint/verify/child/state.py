@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gc
+import sys
+import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import mindspore as ms
@@ -41,8 +44,9 @@ def live_parameters() -> dict[str, Any]:
     when they were created; a scan of the garbage collector's objects finds these, and the parameters no cell owns.
     """
     gc.collect()
-    # Not isinstance: it would ask objects of the user for their __class__ and run their code.
-    live = [candidate for candidate in gc.get_objects() if issubclass(type(candidate), (Parameter, nn.Cell))]
+    with _alone():
+        # Not isinstance: it would ask objects of the user for their __class__ and run their code.
+        live = [candidate for candidate in gc.get_objects() if issubclass(type(candidate), (Parameter, nn.Cell))]
     cells = sorted((one for one in live if isinstance(one, nn.Cell)), key=lambda cell: cell.create_time)
     parameters = [parameter for cell in cells for parameter in cell.get_parameters(expand=False)]
     parameters += [one for one in live if isinstance(one, Parameter)]
@@ -60,6 +64,22 @@ def live_parameters() -> dict[str, Any]:
             name, number = f"{parameter.name}#{number}", number + 1
         found[name] = parameter
     return found
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Let no other thread of Python run meanwhile.
+
+    The collector's list refers to tuples that the thread of a data set is just building, which then fails in there.
+    """
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1.0)
+    # Whoever waits by the usual interval has its turn now.
+    time.sleep(2 * usual)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(usual)
 
 
 def snapshot(inputs: Any) -> dict[str, Any]:
