@@ -48,7 +48,7 @@ def run(options: Namespace) -> int:
     if usual:
         print(
             translated(
-                'Add `baseline = "{name}"` to [tool.mslint], or check with `--baseline {file}`.',
+                'Add `baseline = "{name}"` below [tool.mslint] in pyproject.toml, or check with `--baseline {file}`.',
                 name=usual.name,
                 file=shown(usual),
             )
@@ -68,4 +68,5 @@ def _update(file: Path, action: str, done: Examination, belongs: Callable[[Path]
     new = (pruned if action == "prune" else written_anew)(old, found, asked, file)
     save(file, new)
     dropped = sum(count - new.get(entry, 0) for entry, count in old.items() if count > new.get(entry, 0))
-    print(f"{shown(file)}: {number_of(sum(new.values()), 'finding')}{f', {dropped} dropped' if dropped else ''}")
+    gone = translated(", {number} dropped", number=dropped)
+    print(f"{shown(file)}: {number_of(sum(new.values()), 'finding')}{gone if dropped else ''}")

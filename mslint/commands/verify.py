@@ -15,6 +15,7 @@ from mslint.config import Config, Configurations, Version, parse_version
 from mslint.console import UsageError
 from mslint.engine import syntax_error
 from mslint.findings import Verdict
+from mslint.language import translated
 from mslint.source.notebook import SUFFIX
 from mslint.source.text import Source, Unreadable, read, shown
 
@@ -118,7 +119,10 @@ def _require_sense(options: Namespace) -> None:
     for path in (options.script, options.against):
         if path is not None and path.suffix == SUFFIX:
             raise UsageError(
-                f"{path}: notebooks are not run; `jupyter nbconvert --to script {path}` makes a script of it"
+                translated(
+                    "{path}: notebooks are not run; `jupyter nbconvert --to script {path}` makes a script of it",
+                    path=path,
+                )
             )
     if options.launch and options.ranks == 1:
         raise UsageError("--launch: launching takes --ranks N of 2 or more")

@@ -3,12 +3,14 @@
 import io
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import nbformat
 import pytest
 
-from mslint.source.notebook import decode_notebook
+from mslint.findings import Applicability, Edit, Finding, Fix, Position, Related, Severity
+from mslint.source.notebook import decode_notebook, in_cells
 from mslint.source.text import Unreadable
 
 
@@ -244,3 +246,39 @@ def test_an_edit_from_one_cell_into_another_is_refused() -> None:
     with pytest.raises(Unreadable, match="does not keep the cells' borders"):
         source.encode(source.text.replace("# ~~ cell 3\n", ""))
     assert source.encode("z = 0\n" + source.text).decode() == notebook("z = 0\nx = 1", "y = 2")
+
+
+def test_a_fix_that_crosses_cells_is_left_to_a_person() -> None:
+    book = decode_notebook(notebook("x = 1", "y = 2").encode(), Path("/p/a.ipynb"), "a.ipynb").notebook
+    assert book is not None
+    apart = Edit(Position(1, 1), Position(1, 1), ""), Edit(Position(4, 1), Position(4, 2), "z")
+    kept = Fix("demo", Applicability.SAFE, "do it", apart)
+    assert book.within_cells(kept) == kept
+    across = replace(kept, edits=(Edit(Position(2, 1), Position(4, 2), "z"),))
+    refused = book.within_cells(across)
+    assert (refused.applicability, refused.edits) == (Applicability.MANUAL, ())
+    assert refused.message == "do it; that would reach over several cells: put what belongs together into one"
+
+
+def test_messages_name_rows_of_cells() -> None:
+    book = decode_notebook(notebook("x = 1\ny = 2", "z = 3").encode(), Path("/p/a.ipynb"), "a.ipynb").notebook
+    assert book is not None
+    said = {
+        "made in row 3": "made in row 2 of cell 2",
+        "rows 2 and 5 differ": "row 1 of cell 2 and row 1 of cell 3 differ",
+        "frozen at line 5 (row 5)": "frozen at line 1 of cell 3 (row 1 of cell 3)",
+        "in row 5 of a.ipynb.py": "in row 1 of cell 3 of a.ipynb",
+        "at a.ipynb:5, in lib.py:5": "at a.ipynb:cell 3:1, in lib.py:5",
+        "lib.py, row 5; row 5 of lib.py": "lib.py, row 5; row 5 of lib.py",
+        "a.ipynb.py, row 5": "a.ipynb, row 1 of cell 3",
+    }
+    start = Position(5, 1)
+    for message, expected in said.items():
+        finding = Finding("MS901", "old-call", Severity.INFO, message, "a.ipynb", start, start)
+        told = in_cells(finding, {Path("/p/a.ipynb"): book})
+        assert (told.message, told.cell, told.start) == (expected, 3, Position(1, 1))
+    elsewhere = Related("a.ipynb.py", start, start, "here")
+    finding = Finding("MS901", "old-call", Severity.INFO, "no", "lib.py", start, start, related=(elsewhere,))
+    told = in_cells(finding, {Path("/p/a.ipynb"): book})
+    assert (told.start, told.cell) == (start, None)
+    assert told.related == (Related("a.ipynb", Position(1, 1), Position(1, 1), "here", cell=3),)
