@@ -183,9 +183,10 @@ class _Session:
             for item in finding.related
             for home in [Path(item.filename).absolute()]
         ]
+        chinese = language.chinese("rules", finding.code)
         return types.Diagnostic(
             self._range(path, finding),
-            finding.message,
+            f"{chinese}。{finding.message}" if chinese else finding.message,
             severity=_SEVERITIES[finding.severity],
             code=finding.code,
             source="mslint",

@@ -106,11 +106,13 @@ class Notebook:
 
     def edit(self, edit: Edit) -> Edit:
         """Return ``edit`` of the joined text as one of a cell."""
-        extent = None if edit.filename else self._extent(edit)
+        extent = self._extent(edit)
         if extent is None:
             return edit
         number, start, end = extent
-        return replace(edit, cell=number, start=start, end=end)
+        return replace(
+            edit, filename=edit.filename and edit.filename.removesuffix(".py"), cell=number, start=start, end=end
+        )
 
     def _extent(self, edit: Edit) -> tuple[int, Position, Position] | None:
         """Return the cell and the places in it that ``edit`` reaches from and to; None if it leaves the cell."""
@@ -359,10 +361,12 @@ def in_cells(finding: Finding, notebooks: Mapping[Path, Notebook]) -> Finding:
     own = _named(finding.filename, notebooks)
     if not notebooks:
         return finding
+    edits = finding.fix.edits if finding.fix else ()
+    homes = [(edit, _named(edit.filename, notebooks) if edit.filename else own) for edit in edits]
     fix = finding.fix and replace(
         finding.fix,
         message=_retold(finding.fix.message, own, notebooks),
-        edits=tuple(own.edit(edit) if own else edit for edit in finding.fix.edits),
+        edits=tuple(home.edit(edit) if home else edit for edit, home in homes),
     )
     told = replace(
         finding,
@@ -404,7 +408,7 @@ def _retold(message: str, own: Notebook | None, notebooks: Mapping[Path, Noteboo
         told = " and ".join(f"{word} {place.row} of cell {cell}" for cell, place in places)
         return told + (match["of"] or "").removesuffix(".py")
 
-    return _PLACE.sub(by_cell, message)
+    return _PLACE.sub(by_cell, message).replace(f"{SUFFIX}.py", SUFFIX)
 
 
 def _named(name: str, notebooks: Mapping[Path, Notebook]) -> Notebook | None:

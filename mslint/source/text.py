@@ -77,7 +77,9 @@ class Source:
 
 
 def read(path: Path) -> Source:
-    """Read the Python file at ``path``."""
+    """Read the Python file or notebook at ``path``, or the notebook that a program calls so (see Source)."""
+    if path.name.endswith(".ipynb.py") and not path.exists():
+        path = path.with_suffix("")
     filename = shown(path)
     try:
         require_regular(path)

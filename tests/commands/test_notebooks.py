@@ -8,6 +8,8 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mslint.findings import Applicability, Edit, Finding, Fix, Position, Related, Severity
 from mslint.source.notebook import decode_notebook, in_cells
@@ -282,3 +284,39 @@ def test_messages_name_rows_of_cells() -> None:
     told = in_cells(finding, {Path("/p/a.ipynb"): book})
     assert (told.start, told.cell) == (start, None)
     assert told.related == (Related("a.ipynb", Position(1, 1), Position(1, 1), "here", cell=3),)
+
+
+def test_a_notebook_runs_the_modules_that_it_imports(cli, project: Path) -> None:
+    loader = (
+        "import mindspore.dataset as ds\n\n\ndef make():\n    return ds.MnistDataset('data', shuffle=True).batch(32)\n"
+    )
+    (project / "loader.py").write_text(loader)
+    cells = (
+        "%matplotlib inline\nimport mindspore as ms\nfrom loader import make\nfrom mindspore import nn\n"
+        "from mindspore.communication import init",
+        "init()\nms.set_auto_parallel_context(parallel_mode='data_parallel', gradients_mean=True)\nnet = nn.Dense(2, 2)",
+        "ms.Model(net, nn.MSELoss(), nn.Adam(net.trainable_params())).train(1, make())",
+    )
+    (project / "train.ipynb").write_text(notebook(*cells), encoding="utf-8")
+    [entry] = json.loads(cli("check", "--output-format", "json").out)
+    assert (entry["code"], entry["filename"], entry["cell"]) == ("MS301", "loader.py", None)
+    assert "at train.ipynb:cell 4:1, in the run that init() at train.ipynb:cell 3:1 makes" in entry["message"]
+    assert ("train.ipynb", 4) in {(related["filename"], related["cell"]) for related in entry["related"]}
+    assert cli("fix", "--unsafe-fixes").out.startswith("Fixed 1 finding in 1 file.\n")
+    assert (project / "train.ipynb").read_text(encoding="utf-8") == notebook(*cells)
+
+
+LINE = st.sampled_from(
+    ["x = 1", "%time f(x)", "!ls \\", "if x:", "    y = '''", "'''", "y?", "%%time", "(", ")", "\\", "", "é"]
+)
+
+
+@given(st.lists(st.lists(LINE, max_size=6), max_size=4), st.sampled_from([None, 1, 4]), st.booleans())
+def test_whatever_cells_hold_comes_back_byte_for_byte(cells: list[list[str]], indent: int | None, plain: bool) -> None:
+    data = notebook(*("\n".join(cell) for cell in cells), indent=indent, ascii_only=plain).encode()
+    source = decode_notebook(data, Path("/p/a.ipynb"), "a.ipynb")
+    assert source.encode(source.text) == data
+    assert source.notebook is not None
+    for cell in source.notebook.cells:
+        assert source.notebook._with_magics(cell, cell.plain) == cell.text
+        assert len(cell.plain.splitlines()) == len(cell.text.splitlines())
