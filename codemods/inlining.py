@@ -279,7 +279,7 @@ def put(module: Module, node: cst.BaseExpression, written: Written, name: str) -
     if written.strength is Strength.SIGNED:
         minus = _other_minus(module, outer)
         if minus is not None:
-            return [minus, *put(module, node, written.negated(), name)]
+            return [minus, *put(module, node, written.negated(), f"negative_{name}")]
     above = inner_comments(module, node)
     start, end = _with_brackets(module, node)
     demanded = _demanded(module.parents[node], node)

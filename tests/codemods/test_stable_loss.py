@@ -381,6 +381,22 @@ UNSAFE = {
             return -(y * ops.log_softmax(logits)).sum()
         """,
     ),
+    "a name for what has lost its minus": (
+        """
+        def loss(net, x, y):
+            p = ops.sigmoid(net(x))
+            first = -y * (1 - p) ** 2.0 * ops.log(p + 1e-7) * ROOM_FOR_NO_MORE_THAN_THIS_ROW_HAS_WITH_ITS_WEIGHT - p * ROOM
+            return first.sum()
+        """,
+        """
+        def loss(net, x, y):
+            logits = net(x)
+            p = ops.sigmoid(logits)
+            negative_log_probs = ops.softplus(-logits)
+            first = y * (1 - p) ** 2.0 * negative_log_probs * ROOM_FOR_NO_MORE_THAN_THIS_ROW_HAS_WITH_ITS_WEIGHT - p * ROOM
+            return first.sum()
+        """,
+    ),
     "an epsilon that float16 does not see": (
         """
         def mean(x):
