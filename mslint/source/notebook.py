@@ -16,6 +16,7 @@ import warnings
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import count
 from pathlib import Path
 
@@ -125,8 +126,9 @@ class Notebook:
         index = max(bisect_right(self._heads, place.row) - 1 - behind, 0)
         return index, Position(place.row - self._heads[index] or int(place.row == place.column == 1), place.column)
 
-    @property
+    @cached_property
     def _heads(self) -> list[int]:
+        """The rows of the joined text that stand above the cells."""
         rows = [1]
         for cell in self.cells:
             rows.append(rows[-1] + len(lines_of(f"{cell.plain}\n")) + 1)
