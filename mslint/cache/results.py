@@ -113,7 +113,8 @@ class Results:
     def _affordable(self) -> bool:
         """Tell whether all members can be read for what they import, without much more work than was asked for."""
         checked = set(self._program.files)
-        unknown = [path for path in self._program.members if path not in checked and not self._known_sketch(path)]
+        others = (path for path in self._program.members if path not in checked and not self._program.has_facts(path))
+        unknown = [path for path in others if not self._known_sketch(path)]
         return sum(map(_size, unknown)) <= _AFFORDABLE + sum(map(_size, checked))
 
     def _sketch(self, path: Path) -> tuple[str, tuple[str, ...]]:

@@ -7,7 +7,7 @@ at module level, written ``/path/of/file.py:``. Functions handed on as values co
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -166,6 +166,17 @@ def _call(
         _collect(path, function, argument, conditions, calls, mentions)
 
 
+def _nested_names(functions: Iterable[Function]) -> set[str]:
+    """Return what functions and methods are called from within what they stand in."""
+    found: set[str] = set()
+    for function in functions:
+        _, dot, name = function.name.partition(".")
+        while dot:
+            found.add(name)
+            _, dot, name = name.partition(".")
+    return found
+
+
 class CallGraph:
     """The calls between the functions of ``files`` (and of what these import)."""
 
@@ -176,6 +187,7 @@ class CallGraph:
             known = program.remember((read_functions, path), lambda path=path: read_functions(program, path))  # type: ignore[misc]
             self.functions.update((function.node, function) for function in known)
         self._remembered: dict[object, object] = {}
+        self._nested = _nested_names(self.functions.values())
         self._run_by: dict[str, list[str]] = {}
         """By what a name stands for: the functions that run when it is called."""
         self.graph = nx.MultiDiGraph()
@@ -202,7 +214,7 @@ class CallGraph:
                 )
         if not function.name:
             # Importing a file runs its module level.
-            for imported in self.program.imported(function.path):
+            for imported in sorted(self.program.imported(function.path)):
                 if f"{imported}:" in self.functions:
                     self.graph.add_edge(
                         function.node,
@@ -220,7 +232,7 @@ class CallGraph:
         if head in ("self", "cls") and rest:
             return self._method(f"{function.path}:{'.'.join(outer[:-1])}", rest)
         # A function defined inside this one, or beside it in an outer one.
-        for depth in range(len(outer), 0, -1):
+        for depth in range(len(outer), 0, -1) if name in self._nested else ():
             local = f"{function.path}:{'.'.join(outer[:depth])}.{name}"
             if local in self.functions:
                 return [local]

@@ -95,7 +95,7 @@ class Values:
 
     def attribute_values(self, attribute: str) -> Iterator[tuple[Path, str, ast.expr]]:
         """Yield what the program assigns to an attribute of any object but ``self``: file, function, value."""
-        for path in {function.path for function in self.graph.functions.values()}:
+        for path in dict.fromkeys(function.path for function in self.graph.functions.values()):
             for function, target, value in self.file(path).attributes.get(attribute, []):
                 if not _is_self(target):
                     yield path, function, value

@@ -144,6 +144,10 @@ class Program:
         self._grounds.files.add(path)
         return self._facts_of(path)
 
+    def has_facts(self, path: Path) -> bool:
+        """Tell whether the facts of ``path`` have been asked for before."""
+        return path in self._facts
+
     def _facts_of(self, path: Path) -> FileFacts:
         found = self._facts.get(path)
         if found is None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar, cast
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import libcst as cst
 from libcst.metadata import CodeRange, PositionProvider
@@ -28,33 +29,40 @@ _BINDING = frozenset({
     cst.ExceptHandler, cst.FunctionDef, cst.ClassDef, cst.Param,
 })  # fmt: skip
 """What may give a name a meaning: most nodes do not, and a set of types is asked faster than ``isinstance``."""
-_child_fields: dict[type, tuple[str, ...]] = {}
-_meaningful: dict[type, bool] = {}
-"""Answers about types, each worked out once: libcst's nodes have an abstract base, which makes `isinstance` slow."""
+_child_fields: dict[type, Callable[[cst.CSTNode], tuple[Any, ...]]] = {}
 
 
 def children(node: cst.CSTNode) -> list[cst.CSTNode]:
     """Return the direct children of ``node`` in order, without whitespace and comments."""
     kind = type(node)
-    names = _child_fields.get(kind)
-    if names is None:
-        names = tuple(f.name for f in fields(kind) if "whitespace" not in f.name and f.name not in ("lpar", "rpar"))
-        _child_fields[kind] = names
+    values_of = _child_fields.get(kind)
+    if values_of is None:
+        names = (f.name for f in fields(kind) if "whitespace" not in f.name and f.name not in ("lpar", "rpar"))
+        # Asked for two names at least, it gives a tuple.
+        values_of = _child_fields[kind] = attrgetter(*names, "__class__", "__class__")
     found: list[cst.CSTNode] = []
-    for name in names:
-        value = getattr(node, name)
-        if isinstance(value, (tuple, list)):
-            found += [item for item in value if _has_meaning(type(item))]
-        elif _has_meaning(type(value)):
+    meaningful = _meaningful
+    for value in values_of(node):
+        kind = type(value)
+        if kind is tuple or kind is list:
+            for item in value:
+                if meaningful[type(item)]:
+                    found.append(item)
+        elif meaningful[kind]:
             found.append(value)
     return found
 
 
-def _has_meaning(kind: type) -> bool:
-    known = _meaningful.get(kind)
-    if known is None:
-        known = _meaningful[kind] = issubclass(kind, cst.CSTNode) and not issubclass(kind, _MEANINGLESS)
-    return known
+class _Meaningful(dict[type, bool]):
+    """Whether nodes of a type are more than white space and comments."""
+
+    def __missing__(self, kind: type) -> bool:
+        self[kind] = issubclass(kind, cst.CSTNode) and not issubclass(kind, _MEANINGLESS)
+        return self[kind]
+
+
+_meaningful = _Meaningful()
+"""Answers about types, each worked out once: libcst's nodes have an abstract base, which makes `isinstance` slow."""
 
 
 def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
@@ -63,7 +71,7 @@ def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     while stack:
         current = stack.pop()
         yield current
-        stack.extend(reversed(children(current)))
+        stack += children(current)[::-1]
 
 
 def find(node: cst.CSTNode, kind: type[Node]) -> Iterator[Node]:
