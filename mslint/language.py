@@ -6,7 +6,6 @@ programs read, is English.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from functools import cache
@@ -55,5 +54,7 @@ def chinese(kind: str, key: str) -> str | None:
 @cache
 def catalogue() -> Mapping[str, Mapping[str, str]]:
     """Return the Chinese for English sentences, nouns with their number, rules and codemods."""
+    import json  # for those who read Chinese alone
+
     entries: Mapping[str, Mapping[str, str]] = json.loads(_CATALOGUE.read_text(encoding="utf-8"))
     return entries
