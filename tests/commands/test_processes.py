@@ -38,6 +38,9 @@ def test_one_process_and_several_find_the_same(cli: Run, program: Path, monkeypa
     one = check("--jobs", "1")
     assert (one.code, "the plugin's bug" in one.err) == (2, True)
     assert check("--jobs", "2") == check("--jobs", "5") == check() == one
+    with monkeypatch.context() as patch:
+        patch.setattr(processes, "each", partial(each, start="spawn"))
+        assert check("--jobs", "2") == one
     monkeypatch.setattr(examination, "_WORTH_A_PROCESS", 100)
     monkeypatch.setattr(examination, "_processors", lambda: 3)
     assert check() == one
