@@ -113,7 +113,8 @@ class StepTime:
         """
         pairs = [before - after for before, after in zip(self.before, self.after, strict=False) if before != after]
         fewer = min(sum(pair > 0 for pair in pairs), sum(pair < 0 for pair in pairs))
-        return sum(comb(len(pairs), wins) for wins in range(fewer + 1)) / 2 ** len(pairs) > 0.025
+        chance = float(sum(comb(len(pairs), wins) for wins in range(fewer + 1)) / 2 ** len(pairs))
+        return chance > 0.025
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,8 @@ def test_without_a_word_in_the_configuration_it_is_told_how_to_use_it(cli, proje
     assert cli("baseline", "write") == (
         0,
         "mslint-baseline.toml: 1 finding\n"
-        'Add `baseline = "mslint-baseline.toml"` below [tool.mslint] in pyproject.toml, or check with `--baseline mslint-baseline.toml`.\n',
+        'Add `baseline = "mslint-baseline.toml"` below [tool.mslint] in pyproject.toml, '
+        "or check with `--baseline mslint-baseline.toml`.\n",
         "",
     )
     assert cli("check").code == 1

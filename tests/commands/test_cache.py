@@ -13,15 +13,18 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from conftest import Run
 
 import mslint.commands.examination as examination
 import mslint.program.trees as trees
 from mslint.cache.encoding import decoded, encoded
 from mslint.cache.store import Store
 from mslint.findings import Applicability, Edit, Finding, Fix, Position, Related, Severity
+
+if TYPE_CHECKING:
+    from conftest import Run
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 NET = "from mindspore import nn\n\n\nclass Net(nn.Cell):\n    def construct(self, x):\n        return x\n"

@@ -10,13 +10,16 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from conftest import Run
 
 from mslint.commands import examination, processes
 from mslint.commands.processes import each
 from mslint.console import UsageError
+
+if TYPE_CHECKING:
+    from conftest import Run
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 
