@@ -1,6 +1,6 @@
 """Write vmap_operators.json: which operators ``mindspore.vmap`` turns into one operator for all rows, with the same numbers.
 
-usage: python mslint/data/make_vmap_operators.py  (needs MindSpore; about a quarter of an hour)
+usage: python mslint/data/make_vmap_operators.py  (needs MindSpore; about half an hour on a busy core)
 
 Each operator is the body of a row function of ``a`` and ``b``, which differ from row to row, and ``w``, which does not.
 Values and gradients of the vectorised function are compared, in graph and in PyNative mode, with those of a Python loop.
