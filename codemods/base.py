@@ -39,7 +39,7 @@ class Codemod:
         """Return the rewrite of ``finding`` for MindSpore ``target_version``.
 
         The fix holds every edit it needs, those of imports included, so that it can be applied alone. Where there is no
-        rewrite its applicability is ``manual``, it holds no edits, and its message says why and what to do.
+        rewrite, Manual says why and what to do: whoever asks makes a fix of it that is ``manual`` and holds no edits.
         """
         raise NotImplementedError
 

@@ -49,10 +49,7 @@ class FreezeParameters(Codemod):
 
     def propose(self, module: Module, finding: Finding, target_version: tuple[int, int]) -> Fix:
         assert isinstance(finding.subject, VainFreeze)
-        try:
-            return _Freeze(module, finding, finding.subject).fix()
-        except Manual as reason:
-            return Fix(self.name, Applicability.MANUAL, str(reason))
+        return _Freeze(module, finding, finding.subject).fix()
 
 
 class _Freeze:

@@ -67,10 +67,7 @@ class FunctionalGrad(Codemod):
 
     def propose(self, module: Module, finding: Finding, target_version: tuple[int, int]) -> Fix:
         assert isinstance(finding.subject, GradientOperator)
-        try:
-            return _Rewrite(module, finding.subject, target_version).fix()
-        except Manual as reason:
-            return Fix(self.name, Applicability.MANUAL, str(reason))
+        return _Rewrite(module, finding.subject, target_version).fix()
 
     def tidy(self, module: Module, after: str) -> str:
         return drop_unreferenced(module.program, module.source.path.absolute(), module.source.text, after)

@@ -61,10 +61,7 @@ class MaskedFill(Codemod):
 
     def propose(self, module: Module, finding: Finding, target_version: tuple[int, int]) -> Fix:
         assert isinstance(finding.subject, Masked)
-        try:
-            return _Store(module, finding.subject).fix()
-        except Manual as reason:
-            return Fix(self.name, Applicability.MANUAL, str(reason))
+        return _Store(module, finding.subject).fix()
 
 
 class _Store:

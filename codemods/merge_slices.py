@@ -75,14 +75,11 @@ class MergeSlices(Codemod):
 
     def propose(self, module: Module, finding: Finding, target_version: tuple[int, int]) -> Fix:
         subject = finding.subject
-        try:
-            if isinstance(subject, GrowingConcat):
-                message = "one concatenation after the loop: each round copied all that earlier rounds had put there"
-                return Fix(self.name, Applicability.SAFE, message, _Growing(module, subject).edits())
-            assert isinstance(subject, FragmentGroup)
-            return _merged(module, subject.fragments)
-        except Manual as reason:
-            return Fix(self.name, Applicability.MANUAL, str(reason))
+        if isinstance(subject, GrowingConcat):
+            message = "one concatenation after the loop: each round copied all that earlier rounds had put there"
+            return Fix(self.name, Applicability.SAFE, message, _Growing(module, subject).edits())
+        assert isinstance(subject, FragmentGroup)
+        return _merged(module, subject.fragments)
 
     def tidy(self, module: Module, after: str) -> str:
         return drop_leftovers(module, after)

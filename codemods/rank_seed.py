@@ -74,10 +74,7 @@ class RankSeed(Codemod):
         seed = finding.subject
         assert isinstance(seed, Seed)
         by_rank = finding.code == "MS303"
-        try:
-            edits, places = _reseeded(module, seed, by_rank)
-        except Manual as reason:
-            return Fix(self.name, Applicability.MANUAL, str(reason))
+        edits, places = _reseeded(module, seed, by_rank)
         return Fix(self.name, Applicability.UNSAFE, _message(places, by_rank), edits)
 
 

@@ -76,10 +76,7 @@ class ShardDataset(Codemod):
     def propose(self, module: Module, finding: Finding, target_version: tuple[int, int]) -> Fix:
         source = finding.subject
         assert isinstance(source, UnshardedSource)
-        try:
-            edits = [edit for one in _together(source) for edit in _Sharding(module, one).edits()]
-        except Manual as reason:
-            return Fix(self.name, Applicability.MANUAL, str(reason))
+        edits = [edit for one in _together(source) for edit in _Sharding(module, one).edits()]
         return Fix(self.name, Applicability.UNSAFE, _message(source), tuple(dict.fromkeys(edits)))
 
 

@@ -83,10 +83,7 @@ class StableLoss(Codemod):
     rules = ("MS201", "MS202")
 
     def propose(self, module: Module, finding: Finding, target_version: tuple[int, int]) -> Fix:
-        try:
-            return _fix(module, finding.subject)
-        except Manual as reason:
-            return Fix(self.name, Applicability.MANUAL, str(reason))
+        return _fix(module, finding.subject)
 
     def tidy(self, module: Module, after: str) -> str:
         return drop_leftovers(module, after)

@@ -67,10 +67,7 @@ class StopGradient(Codemod):
 
     def propose(self, module: Module, finding: Finding, target_version: tuple[int, int]) -> Fix:
         assert isinstance(finding.subject, LossInput)
-        try:
-            return self._fix(module, finding, finding.subject)
-        except Manual as reason:
-            return Fix(self.name, Applicability.MANUAL, str(reason))
+        return self._fix(module, finding, finding.subject)
 
     def _fix(self, module: Module, finding: Finding, item: LossInput) -> Fix:
         network = item.feature.network

@@ -72,10 +72,7 @@ class VectorizeRows(Codemod):
 
     def propose(self, module: Module, finding: Finding, target_version: tuple[int, int]) -> Fix:
         assert isinstance(finding.subject, RowLoop)
-        try:
-            return _Rewrite(module, finding.subject).fix()
-        except Manual as reason:
-            return Fix(self.name, Applicability.MANUAL, str(reason))
+        return _Rewrite(module, finding.subject).fix()
 
     def tidy(self, module: Module, after: str) -> str:
         return drop_unreferenced(module.program, module.source.path.absolute(), module.source.text, after)

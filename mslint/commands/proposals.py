@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from codemods.base import Manual
 from codemods.registry import AnyCodemod
 from mslint.config import Version
 from mslint.console import internal_error
 from mslint.engine import Checked, check_source
-from mslint.findings import Finding
+from mslint.findings import Applicability, Finding, Fix
 from mslint.rules.registry import AnyRule
 from mslint.source.text import Source
 
@@ -43,6 +44,8 @@ def examine(
                 if not codemod.applies(finding):
                     continue
                 finding = replace(finding, fix=codemod.propose(checked.module, finding, target_version))
+            except Manual as reason:
+                finding = replace(finding, fix=Fix(entry.name, Applicability.MANUAL, str(reason)))
             except Exception as exception:
                 failures.append(internal_error(f"codemod {entry.name}", source.filename, exception))
             break
