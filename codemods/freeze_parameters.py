@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from os.path import basename
 
 import libcst as cst
 
@@ -108,8 +107,7 @@ class _Freeze:
         return Fix(FreezeParameters.name, Applicability.UNSAFE, message, tuple(edits))
 
     def _where(self, place: Stretch) -> str:
-        here = place.path == self.module.source.path
-        return f"row {place.row}" if here else f"{basename(place.path)}, row {place.row}"
+        return place.seen_from(self.module.source.path)
 
     def _in_place(self) -> list[Edit]:
         """Return the edits that put the loop where the switch stands."""

@@ -24,6 +24,7 @@ from codemods.inlining import (
 from codemods.leftovers import drop_leftovers, is_plain
 from codemods.statements import in_lines, indentation, inner_comments, insert_after, one_line
 from mslint.findings import Applicability, Edit, Finding, Fix
+from mslint.semantics.extents import called
 from mslint.semantics.formula import Expression, numbers, operator_of, read
 from mslint.semantics.gradients import statement_of
 from mslint.semantics.module import Binding, Module, find, walk
@@ -93,7 +94,7 @@ def _merged(module: Module, fragments: tuple[Fragments, ...]) -> Fix:
             "the pieces are not put together again; compute the formula on the whole tensor and cut the result, if nothing "
             "else reads the pieces"
         )
-    if not isinstance(glue, cst.Call) or _called(module, glue) not in (*_JOINING, *_STACKING):
+    if not isinstance(glue, cst.Call) or called(module, glue) not in (*_JOINING, *_STACKING):
         raise Manual(
             "the results are added up or multiplied: on one slice a sum or product over its axis says that, in an order of "
             "its own; write it by hand"
@@ -177,7 +178,7 @@ class _Merge:
         return value if value is not None and self._pieces_of(value) else None
 
     def _check_columns(self, columns: list[list[Piece]]) -> None:
-        stacks = _called(self.module, self.glue) in _STACKING
+        stacks = called(self.module, self.glue) in _STACKING
         if not columns[0] or len({len(row) for row in columns}) != 1:
             raise Manual(f"the pieces of the formulas do not correspond; {_BY_HAND}")
         for row in zip(*columns, strict=True):
@@ -261,7 +262,7 @@ class _Merge:
             given = [argument.value for argument in node.args]
             is_method = operator_of(self.module, node)[0] is None and isinstance(node.func, cst.Attribute)
             operation = read(Expression(self.module, node)).operation
-            if operation == "same" and _called(self.module, node) not in ("astype", "cast", "float", "half"):
+            if operation == "same" and called(self.module, node) not in ("astype", "cast", "float", "half"):
                 raise Manual(f"the pieces are given another shape in row {self.module.start(node).row}; {_BY_HAND}")
             if operation == "same":
                 return [node.func.value] if is_method and isinstance(node.func, cst.Attribute) else given[:1]
@@ -310,11 +311,6 @@ def _writes_zero(piece: Piece) -> bool:
     return piece.single or any(cut.lower is not None for cut in cuts)
 
 
-def _called(module: Module, call: cst.Call) -> str:
-    name = operator_of(module, call)[0] or (call.func.attr.value if isinstance(call.func, cst.Attribute) else "")
-    return name.rpartition(".")[2].replace("_", "").lower()
-
-
 class _Growing:
     """A variable that a loop concatenates to in each round."""
 
@@ -328,7 +324,7 @@ class _Growing:
         self.statement = statement
         self.glue = statement.value
         check_unsharded(module, self.glue)
-        if _called(module, self.glue) not in _JOINING:
+        if called(module, self.glue) not in _JOINING:
             raise Manual("what grows is no plain concatenation; collect the parts in a list")
         if self.loop.orelse is not None or any(find(self.loop, cst.Return)):
             raise Manual("the loop may be left early; collect the parts in a list and concatenate where it is left")
@@ -358,7 +354,7 @@ class _Growing:
     def _adds(self, call: cst.Call) -> bool:
         """Tell whether ``call`` puts something together with the variable, to be its new value."""
         assigned = self.module.parents[call]
-        if not isinstance(assigned, cst.Assign) or _called(self.module, call) not in _JOINING:
+        if not isinstance(assigned, cst.Assign) or called(self.module, call) not in _JOINING:
             return False
         targets = [self.module.code(target.target) for target in assigned.targets]
         return self.name in targets and any(name.value == self.name for name in find(call, cst.Name))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from os.path import basename
-
 import libcst as cst
 
 from codemods.base import Codemod, Manual
@@ -162,5 +160,4 @@ def _doubt(module: Module, item: LossInput) -> str | None:
 
 
 def _where(module: Module, place: Stretch) -> str:
-    row = f"row {place.row}"
-    return row if place.path == module.source.path else f"{basename(place.path)}, {row}"
+    return place.seen_from(module.source.path)

@@ -60,7 +60,7 @@ def holds_floats(module: Module, node: cst.CSTNode, depth: int = _DEEPEST) -> bo
         return holds_floats(module, value, depth - 1) if value is not None else None
     formula = read(Expression(module, node))
     if isinstance(node, cst.Call):
-        name = _called(module, node)
+        name = called(module, node)
         if name in _CASTS:
             kinds = [float_type(Expression(module, argument.value)) for argument in node.args]
             if name in ("float", "half") or any(kinds):
@@ -101,7 +101,7 @@ def is_fresh(module: Module, node: cst.CSTNode) -> bool:
     if formula.operation:
         return formula.operation not in ("same", "index")
     if name.startswith("mindspore.nn."):
-        return _called(module, node) in _LAYERS
+        return called(module, node) in _LAYERS
     return name.startswith(("mindspore.ops.", "mindspore.numpy.", "mindspore.mint.")) and not name.endswith(_PASSING)
 
 
@@ -123,7 +123,7 @@ def asks_only(module: Module, name: cst.Name) -> bool:
         return False
     if isinstance(call.func, cst.Name) and call.func.value in _ASKING:
         return not module.lookup(call.func.value, call)
-    return _called(module, call) in _TRAITS
+    return called(module, call) in _TRAITS
 
 
 def holds_numbers(module: Module, node: cst.CSTNode) -> bool:
@@ -136,7 +136,7 @@ def holds_numbers(module: Module, node: cst.CSTNode) -> bool:
     formula = read(Expression(module, node))
     if formula.operation == "select":
         return any(holds_numbers(module, operand.node) for operand in formula.operands[1:])
-    if isinstance(node, cst.Call) and _called(module, node) in ("zeroslike", "oneslike"):
+    if isinstance(node, cst.Call) and called(module, node) in ("zeroslike", "oneslike"):
         return holds_numbers(module, _operands(module, node)[0])
     return formula.operation in _ARITHMETIC
 
@@ -146,7 +146,7 @@ def _filled(module: Module, call: cst.Call) -> bool | None:
     given = [argument.value for argument in call.args]
     if any(float_type(Expression(module, value)) for value in given):
         return True
-    least = 2 if _called(module, call) == "full" else 1
+    least = 2 if called(module, call) == "full" else 1
     return True if len(given) == 1 and least == 1 else None
 
 
@@ -190,7 +190,7 @@ def _parts(module: Module, node: cst.CSTNode) -> list[cst.CSTNode]:
         formula = read(Expression(module, node))
         if formula.operation in _ELEMENTWISE:
             return [operand.node for operand in formula.operands]
-        name = _called(module, node)
+        name = called(module, node)
         if name in _LIKE:
             operands = _operands(module, node)
             return list(operands[:1] if name in (*_CASTS, "fulllike") else operands)
@@ -204,7 +204,8 @@ def _operands(module: Module, call: cst.Call) -> list[cst.BaseExpression]:
     return [call.func.value, *given] if is_method and isinstance(call.func, cst.Attribute) else given
 
 
-def _called(module: Module, call: cst.Call) -> str:
+def called(module: Module, call: cst.Call) -> str:
+    """Return the last name of the operator or method that ``call`` runs, without underlines and capitals."""
     name = operator_of(module, call)[0] or (call.func.attr.value if isinstance(call.func, cst.Attribute) else "")
     return name.rpartition(".")[2].replace("_", "").lower()
 

@@ -32,6 +32,10 @@ class Stretch(Place):
         """Return where ``node`` of ``path`` stands."""
         return cls(path, node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or 0)
 
+    def seen_from(self, path: Path) -> str:
+        """Return its row, with its file where that is not ``path``, for messages."""
+        return f"row {self.row}" if self.path == path else f"{self.path.name}, row {self.row}"
+
 
 class Value:
     """Something an expression can be."""

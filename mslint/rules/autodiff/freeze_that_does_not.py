@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from os.path import basename
 
 from mslint.findings import Finding, Severity
 from mslint.program.training import VainFreeze, training_of
@@ -269,7 +268,7 @@ def _receiver(call: str) -> str:
 
 def _message(module: Module, item: VainFreeze, network: str) -> str:
     step = item.step
-    where = f"row {step.row}" if step.path == module.source.path else f"{basename(step.path)}, row {step.row}"
+    where = step.seen_from(module.source.path)
     trained = "and is trained, unless the test that picks them leaves it out" if item.picked else "and is trained"
     return (
         f"{item.hush.method}(False) freezes nothing: `{network}` stays among the weights of the training step ({where}) "

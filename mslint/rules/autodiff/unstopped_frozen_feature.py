@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from os.path import basename
 
 from mslint.findings import Finding, Position, Related, Severity
 from mslint.program.conditions import condition_of
-from mslint.program.following.values import Stretch
 from mslint.program.training import LossInput, training_of
 from mslint.rules.base import Rule
 from mslint.rules.places import related, span
@@ -490,7 +488,7 @@ def _message(module: Module, item: LossInput, start: Position, end: Position) ->
     network = f"`{item.feature.network}`"
     call = _short(module.text(start, end))
     reason = item.feature.reason
-    where = _where(module, reason.place)
+    where = reason.place.seen_from(module.source.path)
     if reason.frozen:
         test = condition_of(module.program, reason.place.path, reason.place.row) if reason.conditional else None
         untrained = (
@@ -515,11 +513,6 @@ def _message(module: Module, item: LossInput, start: Position, end: Position) ->
 def _short(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= 60 else line[:57] + "..."
-
-
-def _where(module: Module, place: Stretch) -> str:
-    row = f"row {place.row}"
-    return row if place.path == module.source.path else f"{basename(place.path)}, {row}"
 
 
 def _reason(module: Module, item: LossInput) -> Related:
