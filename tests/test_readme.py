@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 from make_readme import README, SESSION, answer, with_tables
-from test_fixtures_train import require_mindspore
+from running import require_mindspore
 
 from mslint.cli import VERBS
 from mslint.source.toml import tomllib

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_fixtures_train import ROOT, require_mindspore
+from running import ROOT, require_mindspore
 
 from mslint.semantics.api import canonical
 

@@ -13,7 +13,7 @@ import pytest
 from capture import CASE, VERSIONS, Versions, fingerprint, measured, mslint
 from page import page, picture
 from ranks import told_apart, trained_on_two_ranks
-from test_fixtures_train import LOSS_LINE, require_mindspore
+from running import LOSS_LINE, require_mindspore
 
 ANEW = "the page of the case study is stale: run `python tests/case_study/measure.py`"
 

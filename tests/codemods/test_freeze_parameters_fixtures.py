@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from test_fixtures_train import FIXTURES, ROOT, require_mindspore
+from running import FIXTURES, applicabilities, mslint, require_mindspore, verified
 
 FOLDER = FIXTURES / "freeze-parameters"
 # By fixtures/README.md: the frozen network, and the backward nodes of graph mode before and after.
@@ -20,27 +19,15 @@ FROZEN = {
 OTHERS = {"trained_by_turns.py": ["manual"], "left_out_of_the_weights.py": []}
 
 
-def mslint(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "mslint", *map(str, arguments)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
-
-
 def test_every_fixture_is_expected_to_be_something() -> None:
     assert {*FROZEN, *OTHERS} == {path.name for path in FOLDER.glob("*.py")}
 
 
 @pytest.mark.parametrize("name", FROZEN)
 def test_the_gradients_of_the_frozen_network_alone_are_gone(name: str) -> None:
-    require_mindspore()
     network, backward = FROZEN[name]
-    done = mslint(
-        *("verify", "--codemod", "freeze-parameters", "--unsafe-fixes", "--output-format", "json", "--mode", "both"),
-        FOLDER / name,
-    )
-    result = json.loads(done.stdout)
-    assert (result["verdict"], done.returncode) == ("different", 1)
-    steps = {step["mode"]: step for step in result["steps"]}
-    assert set(steps) == {"graph", "pynative"}
+    result, steps = verified(FOLDER / name, "freeze-parameters", "--unsafe-fixes")
+    assert result["verdict"] == "different"
     for step in steps.values():
         gradients = step["gradients"]
         assert step["loss"]["max_abs_diff"] == gradients["max_abs_diff"] == 0
@@ -69,5 +56,4 @@ def moved(script: Path) -> float:
 
 @pytest.mark.parametrize(("name", "expected"), [*((name, ["unsafe"]) for name in FROZEN), *OTHERS.items()])
 def test_check_says_what_the_readme_of_the_fixtures_promises(name: str, expected: list[str]) -> None:
-    found = json.loads(mslint("check", "--select", "MS103", "--output-format", "json", FOLDER / name).stdout)
-    assert [item["fix"]["applicability"] for item in found] == expected
+    assert applicabilities(FOLDER / name, "MS103") == expected

@@ -15,7 +15,7 @@ from pathlib import Path
 from textwrap import indent
 
 import pytest
-from test_fixtures_train import require_mindspore
+from running import require_mindspore
 
 from codemods.registry import named
 from mslint.commands.rewriting import Rewritten, rewrite_source

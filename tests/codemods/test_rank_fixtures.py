@@ -6,12 +6,10 @@ two ranks is in test_two_ranks.py.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-from test_fixtures_rewritten import mslint
-from test_fixtures_train import FIXTURES, require_mindspore
+from running import FIXTURES, applicabilities, verified
 
 CODES = {"shard-dataset": "MS301", "rank-seed": "MS302,MS303"}
 
@@ -42,23 +40,17 @@ def test_every_fixture_is_expected_to_be_something() -> None:
 
 @pytest.mark.parametrize("name", FIXES)
 def test_check_says_what_the_readme_of_the_fixtures_promises(name: str) -> None:
-    codes = CODES[Path(name).parts[0]]
-    found = json.loads(mslint("check", "--select", codes, "--output-format", "json", FIXTURES / name).stdout)
-    assert [item["fix"]["applicability"] for item in found] == FIXES[name]
+    assert applicabilities(FIXTURES / name, CODES[Path(name).parts[0]]) == FIXES[name]
 
 
 @pytest.mark.parametrize("name", REWRITTEN)
 def test_on_one_device_a_step_stays_what_it_was(name: str) -> None:
-    require_mindspore()
     script = FIXTURES / name / "train.py" if (FIXTURES / name).is_dir() else FIXTURES / name
-    options = ["--codemod", Path(name).parts[0], "--unsafe-fixes", "--output-format", "json"]
-    done = mslint("verify", *options, script)
-    result = json.loads(done.stdout)
-    assert (result["verdict"], done.returncode) == ("equivalent", 0), result["reason"]
-    modes = {step["mode"]: step for step in result["steps"]}
-    graph, pynative = modes["graph"], modes["pynative"]["pynative"]
+    result, steps = verified(script, Path(name).parts[0], "--unsafe-fixes")
+    assert result["verdict"] == "equivalent", result["reason"]
+    graph, pynative = steps["graph"], steps["pynative"]["pynative"]
     assert graph["before"]["backward"] == graph["after"]["backward"] > 0
     assert pynative["before"]["autograd_nodes"] == pynative["after"]["autograd_nodes"] > 0
-    for step in result["steps"]:
+    for step in steps.values():
         assert step["loss"]["max_abs_diff"] == step["gradients"]["max_abs_diff"] == 0
         assert step["gradients"]["names_equal"]

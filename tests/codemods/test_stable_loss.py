@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from rewriting import file, reasons, rewrite
-from test_fixtures_train import require_mindspore
+from running import require_mindspore
 
 from mslint.findings import Applicability
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-
 import pytest
-from test_fixtures_train import FIXTURES, ROOT, require_mindspore
+from running import FIXTURES, applicabilities, verified
 
 FOLDER = FIXTURES / "stop-gradient"
 # By fixtures/README.md: nodes that PyNative mode records for the backward pass, before and after.
@@ -20,38 +16,14 @@ DIFFERENT = "frozen_among_weights.py"
 CLEAN = "gradient_must_pass.py"
 
 
-def mslint(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "mslint", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
-
-
-def verified(name: str, *arguments: str) -> tuple[dict[str, object], dict[str, dict[str, object]]]:
-    """Return the verdict of `mslint verify` and its steps by mode."""
-    require_mindspore()
-    done = mslint(
-        "verify",
-        "--codemod",
-        "stop-gradient",
-        *arguments,
-        "--output-format",
-        "json",
-        "--mode",
-        "both",
-        str(FOLDER / name),
-    )
-    result = json.loads(done.stdout)
-    return result, {step["mode"]: step for step in result["steps"]}
-
-
 def test_every_fixture_is_expected_to_be_something() -> None:
     assert {*EQUIVALENT, DIFFERENT, CLEAN} == {path.name for path in FOLDER.glob("*.py")}
 
 
 @pytest.mark.parametrize("name", EQUIVALENT)
 def test_what_is_safe_is_equivalent_and_saves_autograd_nodes(name: str) -> None:
-    result, steps = verified(name)
+    result, steps = verified(FOLDER / name, "stop-gradient")
     assert result["verdict"] == "equivalent", result["reason"]
-    assert set(steps) == {"graph", "pynative"}
     for step in steps.values():
         assert step["loss"]["max_abs_diff"] == step["gradients"]["max_abs_diff"] == 0
         assert step["gradients"]["names_equal"]
@@ -61,7 +33,7 @@ def test_what_is_safe_is_equivalent_and_saves_autograd_nodes(name: str) -> None:
 
 
 def test_a_frozen_network_among_the_weights_is_trained_in_graph_mode_until_it_is_stopped() -> None:
-    result, steps = verified(DIFFERENT, "--unsafe-fixes")
+    result, steps = verified(FOLDER / DIFFERENT, "stop-gradient", "--unsafe-fixes")
     assert result["verdict"] == "different"
     graph, pynative = steps["graph"], steps["pynative"]
     assert graph["gradients"]["worst"].startswith("teacher.")
@@ -74,5 +46,4 @@ def test_a_frozen_network_among_the_weights_is_trained_in_graph_mode_until_it_is
     ("name", "applicability"), [*((name, "safe") for name in EQUIVALENT), (DIFFERENT, "unsafe"), (CLEAN, None)]
 )
 def test_check_promises_what_verify_finds(name: str, applicability: str | None) -> None:
-    found = json.loads(mslint("check", "--select", "MS102", "--output-format", "json", str(FOLDER / name)).stdout)
-    assert [item["fix"]["applicability"] for item in found] == ([] if applicability is None else [applicability])
+    assert applicabilities(FOLDER / name, "MS102") == ([] if applicability is None else [applicability])

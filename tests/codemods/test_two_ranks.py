@@ -19,8 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from test_fixtures_rewritten import mslint
-from test_fixtures_train import FIXTURES, require_mindspore
+from running import FIXTURES, mslint, require_mindspore
 
 SECONDS_PER_RUN = 180
 NAMED_LIST = re.compile(r"(weights|samples|drawn) (\[[^\]]*\])")
@@ -46,7 +45,7 @@ def trained(script: str, codemod: str | None) -> tuple[Rank, Rank]:
         shutil.copy(FIXTURES / script, copy)
         if codemod is not None:
             fixed = mslint("fix", "--codemod", codemod, "--unsafe-fixes", folder)
-            assert copy.read_bytes() != (FIXTURES / script).read_bytes(), fixed.stdout + fixed.stderr
+            assert copy.read_bytes() != (FIXTURES / script).read_bytes(), fixed.out + fixed.err
         tools = Path(sys.executable).parent
         options = [
             "--worker_num=2",

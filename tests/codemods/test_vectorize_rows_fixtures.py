@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
-from test_fixtures_train import FIXTURES, ROOT, require_mindspore
+from running import FIXTURES, applicabilities, verified
 
 FOLDER = FIXTURES / "vectorize-rows"
 FIXES = {
@@ -28,31 +23,21 @@ COUNTS = {
 }
 
 
-def mslint(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "mslint", *map(str, arguments)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
-
-
 def test_every_fixture_is_expected_to_be_something() -> None:
     assert {*FIXES, "timing.py"} == {path.name for path in FOLDER.glob("*.py")}
 
 
 @pytest.mark.parametrize("name", FIXES)
 def test_check_says_what_the_readme_of_the_fixtures_promises(name: str) -> None:
-    found = json.loads(mslint("check", "--select", "MS203", "--output-format", "json", FOLDER / name).stdout)
-    assert [item["fix"]["applicability"] for item in found] == FIXES[name]
+    assert applicabilities(FOLDER / name, "MS203") == FIXES[name]
 
 
 @pytest.mark.parametrize("name", COUNTS)
 def test_verify_confirms_the_same_numbers_with_smaller_graphs(name: str) -> None:
-    require_mindspore()
     unsafe = ["--unsafe-fixes"] if "unsafe" in FIXES[name] else []
-    arguments = ["verify", "--mode", "both", "--codemod", "vectorize-rows", *unsafe, "--output-format", "json"]
-    done = mslint(*arguments, FOLDER / name)
-    result = json.loads(done.stdout)
-    assert (result["verdict"], done.returncode) == ("equivalent", 0), result["reason"]
-    modes = {step["mode"]: step for step in result["steps"]}
-    graph, pynative = modes["graph"], modes["pynative"]["pynative"]
+    result, steps = verified(FOLDER / name, "vectorize-rows", *unsafe)
+    assert result["verdict"] == "equivalent", result["reason"]
+    graph, pynative = steps["graph"], steps["pynative"]["pynative"]
     found = [(graph["before"][kind], graph["after"][kind]) for kind in ("forward", "backward")]
     found += [(pynative["before"][kind], pynative["after"][kind]) for kind in ("autograd_nodes", "operator_calls")]
     assert tuple(found) == COUNTS[name]

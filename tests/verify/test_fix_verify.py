@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from test_fixtures_train import FUNCTIONAL_GRAD, require_mindspore
+from running import FIXTURES, require_mindspore
 
 from mslint.cli import main
 from mslint.findings import Verdict
@@ -29,13 +29,13 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_only_what_is_proven_is_written(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     require_mindspore()
     for name in (SAME, DIFFERENT):
-        shutil.copy(FUNCTIONAL_GRAD / name, project)
-    (project / "library.py").write_text((FUNCTIONAL_GRAD / SAME).read_text().partition("\nif __name__")[0])
+        shutil.copy(FIXTURES / "functional_grad" / name, project)
+    (project / "library.py").write_text((FIXTURES / "functional_grad" / SAME).read_text().partition("\nif __name__")[0])
     (project / "unused.py").write_text("import library\n")
     assert main(["fix", "--verify", "--unsafe-fixes", "--codemod", "functional-grad"]) == 1
     out = capsys.readouterr().out
-    assert (project / SAME).read_bytes() != (FUNCTIONAL_GRAD / SAME).read_bytes()
-    assert (project / DIFFERENT).read_bytes() == (FUNCTIONAL_GRAD / DIFFERENT).read_bytes()
+    assert (project / SAME).read_bytes() != (FIXTURES / "functional_grad" / SAME).read_bytes()
+    assert (project / DIFFERENT).read_bytes() == (FIXTURES / "functional_grad" / DIFFERENT).read_bytes()
     assert "Fixed 1 finding in 1 file." in out
     assert "Left 2 files as they are, not proven:" in out
     assert f"  {DIFFERENT}: different: " in out
