@@ -15,6 +15,7 @@ from mslint.program.rehearsal.values import (
     Parallel,
     Sequence,
     Symbol,
+    Table,
     Value,
     options,
     parts,
@@ -111,5 +112,7 @@ def holds_rank(values: Iterable[Value]) -> bool:
             if isinstance(option, (Parallel, Symbol)) and (isinstance(option, Parallel) or option.parallel):
                 return True
             if isinstance(option, Made) and holds_rank((*option.arguments, *dict(option.keywords).values())):
+                return True
+            if isinstance(option, (Sequence, Table)) and any(parts(option)[1:]):
                 return True
     return False

@@ -9,11 +9,13 @@ from mslint.program.rehearsal import feeding
 from mslint.program.rehearsal.values import (
     NONE,
     Constant,
+    Function,
     Pipeline,
     Sequence,
     Symbol,
     Table,
     Value,
+    by_rank,
     derived,
     join,
     named,
@@ -46,22 +48,32 @@ def call_pipeline(rehearsal: Rehearsal, owner: Pipeline, name: str, call: Call) 
         return Pipeline(owner.data | derived(("with",), *call.given).data)
     if name == "split" and call.arguments and isinstance(call.arguments[0], Sequence):
         return Sequence([owner for _ in call.arguments[0].items])
-    if name in _SELECTS and any(parts(value)[1] for value in call.arguments):
+    if name in _SELECTS and any(parts(value)[1] or _chooses(rehearsal, name, value, call) for value in call.given):
         feeding.sample(rehearsal, owner, call)
     return Symbol(("iterator", owner.key, place), owner.data) if name in _ITERATORS else owner
+
+
+def _chooses(rehearsal: Rehearsal, name: str, value: Value, call: Call) -> bool:
+    """Tell whether ``value`` is a function by which a data set is filtered and that asks for the rank."""
+    if name != "filter" or not isinstance(value, Function):
+        return False
+    rehearsal.called(value, Call([], {}, call.node, open=True))
+    return value.key in rehearsal.rank_readers
 
 
 def call_sequence(rehearsal: Rehearsal, owner: Sequence, name: str, call: Call) -> Value:
     """Return what the method ``name`` of a list gives."""
     arguments = call.arguments
+    added: Value | None = None
     if name in ("append", "add") and arguments:
-        owner.items.append(arguments[0])
-        return NONE
-    if name == "insert" and len(arguments) == 2:
-        owner.items.append(arguments[1])
-        return NONE
-    if name == "extend" and arguments:
-        owner.items.append(rehearsal.objects.element(arguments[0]))
+        added = arguments[0]
+    elif name == "insert" and len(arguments) == 2:
+        added = arguments[1]
+    elif name == "extend" and arguments:
+        added = rehearsal.objects.element(arguments[0])
+    if added is not None:
+        place = rehearsal.place(call.node)
+        owner.items.append(join([added, by_rank(("chosen", place))]) if rehearsal.chosen_by_rank else added)
         return NONE
     if name == "pop" and owner.items:
         return join(owner.items)

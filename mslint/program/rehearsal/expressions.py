@@ -25,6 +25,7 @@ from mslint.program.rehearsal.values import (
     Symbol,
     Table,
     Value,
+    by_rank,
     derived,
     join,
     parts,
@@ -141,18 +142,22 @@ class Expressions(Follower):
         return table
 
     def of_comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Value:
-        self._generators(node.generators)
-        return Sequence([self.value(node.elt)])
+        chosen = self._generators(node.generators)
+        item = self.value(node.elt)
+        return Sequence([join([item, by_rank(("chosen", self.place(node)))]) if chosen else item])
 
     def of_dict_comprehension(self, node: ast.DictComp) -> Value:
         self._generators(node.generators)
         return Table({"?": self.value(node.value)}, open=True)
 
-    def _generators(self, generators: list[ast.comprehension]) -> None:
+    def _generators(self, generators: list[ast.comprehension]) -> bool:
+        """Follow what a comprehension goes through; tell whether its tests choose by the rank."""
+        chosen = False
         for generator in generators:
             self.assign(generator.target, self.objects.element(self.value(generator.iter)), generator.target)
             for test in generator.ifs:
-                self.value(test)
+                chosen = parts(self.value(test))[1] or chosen
+        return chosen
 
     def of_lambda(self, node: ast.Lambda) -> Value:
         return Function(self.scope, node, defaults=self.defaults(node.args))

@@ -46,6 +46,7 @@ from mslint.program.rehearsal.values import (
     join,
     named,
     options,
+    parts,
 )
 
 __all__ = ["Event", "Rehearsal"]
@@ -76,6 +77,8 @@ class Rehearsal(Expressions):
         """Functions and classes in whose code a rank or the number of ranks is used."""
         self.parallel_context: Names = {}
         """What ``set_auto_parallel_context`` was given."""
+        self.chosen_by_rank = False
+        """Whether what is followed now runs, or runs in this round of a loop, on some ranks alone."""
         self.complete = True
         self.assumptions = Assumptions(facts)
         self.journal = Journal()
@@ -218,6 +221,8 @@ class Rehearsal(Expressions):
         if known is not None:
             return then() if known else otherwise()
         key, positive = affirmed(test.key)
+        chosen, splits = self.chosen_by_rank, parts(test)[1]
+        self.chosen_by_rank = chosen or splits
         trials = []
         for run, holds in ((then, positive), (otherwise, not positive)):
             with self.assumptions.kept():
@@ -225,6 +230,8 @@ class Rehearsal(Expressions):
                 trials.append(self.journal.trial(run))
         self.journal.settle(*trials)
         goes_on = [trial.goes_on for trial in trials]
+        if all(goes_on):
+            self.chosen_by_rank = chosen
         if goes_on == [False, True]:
             self.assumptions.assume(key, not positive)
         elif goes_on == [True, False]:
@@ -233,13 +240,18 @@ class Rehearsal(Expressions):
 
     def do_for(self, node: ast.For | ast.AsyncFor) -> bool:
         self.assign(node.target, self.objects.element(self.value(node.iter)), node)
-        self.journal.optional(lambda: self.block(node.body))
+        self._repeated(node.body)
         return self.block(node.orelse)
+
+    def _repeated(self, body: list[ast.stmt]) -> None:
+        chosen = self.chosen_by_rank
+        self.journal.optional(lambda: self.block(body))
+        self.chosen_by_rank = chosen
 
     def do_while(self, node: ast.While) -> bool:
         if self.assumptions.truth(self.value(node.test)) is False:
             return self.block(node.orelse)
-        self.journal.optional(lambda: self.block(node.body))
+        self._repeated(node.body)
         return True
 
     def do_with(self, node: ast.With | ast.AsyncWith) -> bool:
@@ -331,8 +343,10 @@ class Rehearsal(Expressions):
             next(iter(names.values()), None),
             self.place(call.node) if call.node is not None else None,
         )
+        chosen = self.chosen_by_rank
         with self.assumptions.kept():
             goes_on = self.run(function, frame, key)
+        self.chosen_by_rank = chosen
         if self._is_generator(function):
             return Sequence([join(frame.returned)] if frame.returned else [])
         if goes_on:

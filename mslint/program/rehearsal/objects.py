@@ -22,9 +22,11 @@ from mslint.program.rehearsal.values import (
     Symbol,
     Table,
     Value,
+    by_rank,
     derived,
     join,
     options,
+    parts,
 )
 
 if TYPE_CHECKING:
@@ -165,7 +167,11 @@ class Objects:
         return derived(("item", value.key), value)
 
     def item(self, holder: Value, index: Value) -> Value:
-        """Return ``holder[index]``."""
+        """Return ``holder[index]``; what is taken by a rank is another one on each."""
+        found = self._item(holder, index)
+        return join([found, by_rank(("part", holder.key, index.key))]) if parts(index)[1] else found
+
+    def _item(self, holder: Value, index: Value) -> Value:
         if isinstance(holder, Sequence) and holder.items:
             number = index.value if isinstance(index, Constant) else None
             if isinstance(number, int) and -len(holder.items) <= number < len(holder.items):

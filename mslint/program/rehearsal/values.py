@@ -27,7 +27,7 @@ from mslint.program.following.values import (
 __all__ = [
     "DEVICE_ID", "NONE", "RANK", "RANK_SIZE", "Class", "Constant", "Either", "Function", "Key", "Later", "Made", "Method",
     "ModuleValue", "Names", "Object", "Parallel", "Partial", "Pipeline", "Place", "Reference", "Scope", "Sequence", "Symbol",
-    "Table", "Value", "derived", "join", "named", "options", "parts",
+    "Table", "Value", "by_rank", "derived", "join", "named", "options", "parts",
 ]  # fmt: skip
 
 
@@ -210,6 +210,11 @@ def derived(key: Key, *sources: Value) -> Symbol:
         # Keys that hold keys double in size with every step: put a digest in the place of a large one.
         return Symbol(("digest", md5(repr(key).encode(), usedforsecurity=False).hexdigest()), data, parallel, local)
     return Symbol(key, data, parallel, local, depth + 1)
+
+
+def by_rank(key: Key) -> Symbol:
+    """Return the unknown value ``key`` that differs between ranks."""
+    return derived(key, RANK)
 
 
 def parts(value: Value, depth: int = 3) -> tuple[frozenset[int], bool, bool]:

@@ -275,6 +275,46 @@ class UnshardedDataset(Rule):
         model.train(1, ds.GeneratorDataset(stream, ["x"]))
         model.train(1, ds.MindDataset(files[get_rank() :: get_group_size()]))
         """,
+        # What it is built from is chosen by the rank: cut out, picked by a test, put in a list; filtered afterwards.
+        """
+        import glob
+        import numpy as np
+        import mindspore as ms
+        import mindspore.dataset as ds
+        from mindspore.communication import get_group_size, get_rank, init
+        from settings import model
+
+        def records(pattern, rank, size):
+            files = sorted(glob.glob(pattern))
+            files = files[rank::size]
+            return ds.TFRecordDataset(files, shuffle=True)
+
+        class Own:
+            def __init__(self, names):
+                self.names = [name for number, name in enumerate(names) if number % get_group_size() == get_rank()]
+
+            def open(self):
+                return ds.TFRecordDataset(self.names)
+
+        def picked(names):
+            found = []
+            for number, name in enumerate(names):
+                if number % get_group_size() != get_rank():
+                    continue
+                found.append(name)
+            return ds.MindDataset(found)
+
+        init()
+        rank, size = get_rank(), get_group_size()
+        ms.set_auto_parallel_context(parallel_mode="data_parallel")
+        names = ["part%d" % number for number in range(64)]
+        model.train(1, records("*.tfrecord", rank, size))
+        model.train(1, Own(names).open())
+        model.train(1, picked(names))
+        model.train(1, ds.NumpySlicesDataset({"x": np.arange(64)[rank * 64 // size : (rank + 1) * 64 // size]}))
+        digits = ds.MnistDataset("digits")
+        model.train(1, digits.filter(lambda image, label: label % size == rank, ["image", "label"]))
+        """,
         # Rank and number of ranks from the command line, told to MindSpore, used by the source.
         """
         import argparse
