@@ -17,6 +17,7 @@ _BUILTINS = frozenset(
 )
 _TENSOR_METHODS = frozenset(["astype", "to", "view", "reshape", "mean", "sum", "squeeze", "float", "half"])
 _ORDERED = ("assign", "Assign", "depend", "Depend", "NPU", "load", "Load", "scatter", "Scatter")
+_SHARING: tuple[type[cst.Global | cst.Nonlocal], ...] = (cst.Global, cst.Nonlocal)
 _LEAVES = (cst.Return, cst.Raise, cst.Del, cst.Global, cst.Nonlocal, cst.Await, cst.Yield, cst.With, cst.Try)
 
 
@@ -27,6 +28,7 @@ def unread(
     if site.function is None:
         return []
     gone = list(gone)
+    shared = {item.name.value for kind in _SHARING for held in find(site.function, kind) for item in held.names}
     removed: list[cst.SimpleStatementLine] = []
     changed = True
     while changed:
@@ -37,6 +39,7 @@ def unread(
                 line in removed
                 or name is None
                 or name in wanted
+                or name in shared
                 or len(module.bindings[site.function].get(name, [])) != 1
             ):
                 continue

@@ -22,7 +22,7 @@ from mslint.semantics.gradients import (
     statement_of,
 )
 from mslint.semantics.module import Module, find, walk
-from mslint.semantics.sensitivity import Scale, is_name, mentions, operator_called, scale_of
+from mslint.semantics.sensitivity import Scale, is_name, operator_called, scale_of
 
 _ZEROS = ("mindspore.ops.zeros_like", "mindspore.ops.ZerosLike", "mindspore.numpy.zeros_like")
 _ANEW = (cst.Call, cst.Await, cst.Yield, cst.NamedExpr, cst.Lambda)
@@ -94,7 +94,7 @@ def one_forward(
     if not merged.gradients:
         merged.gradients = fresh(module, site, "grads")
     merged.removed += _only_for_gradient(module, merged, kept, needed)
-    merged.at_gradient = _place(module, merged, kept)
+    merged.at_gradient = _place(module, merged, kept, needed)
     return merged
 
 
@@ -153,7 +153,7 @@ def _weigh(
         if scales[0] is not None and all(zeros[1:]):
             _scale_first_output(module, merged, scales[0])
             return
-    if any(mentions(value, name) for name in (*outputs, merged.outputs)) or _uses(module, value, outputs):
+    if _uses(module, sens, {*outputs, *_names_of(module, target)}):
         raise NotOneForward("the sensitivity is computed from the loss in a way that mslint does not see through")
     if not sens_param_known:
         raise NotOneForward("this MindSpore has no sens_param in value_and_grad")
@@ -210,12 +210,22 @@ def _appends_zeros(module: Module, merged: OneForward, loop: cst.For, name: str)
     )
 
 
-def _uses(module: Module, value: cst.BaseExpression, outputs: list[str]) -> bool:
-    """Tell whether ``value`` rests on one of the variables ``outputs``, directly or through other variables."""
+def _names_of(module: Module, target: cst.BaseExpression) -> set[str]:
+    """Return the names that whatever reads ``target`` contains: of variables, attributes, containers."""
+    names: set[str] = set()
+    for part in [element.value for element in target.elements] if isinstance(target, cst.Tuple) else [target]:
+        while isinstance(part, cst.Subscript):
+            part = part.value
+        names.add(part.attr.value if isinstance(part, cst.Attribute) else module.code(part))
+    return names
+
+
+def _uses(module: Module, value: cst.BaseExpression, names: set[str]) -> bool:
+    """Tell whether one of ``names`` occurs in ``value``, or in what the variables in it were computed from."""
     queue, seen = [value], set()
     while queue:
         for name in find(queue.pop(), cst.Name):
-            if name.value in outputs:
+            if name.value in names:
                 return True
             if name.value not in seen:
                 seen.add(name.value)
@@ -297,7 +307,7 @@ def _only_for_gradient(
     return unread(module, site, gone, wanted)
 
 
-def _place(module: Module, merged: OneForward, kept: list[cst.CSTNode]) -> bool:
+def _place(module: Module, merged: OneForward, kept: list[cst.CSTNode], made_of: Iterable[str]) -> bool:
     """Return whether the merged statement stands at the gradient's place rather than at the forward pass's."""
     staying = [statement for statement in merged.forward.between if statement not in merged.removed]
     for statement in list(staying):
@@ -308,8 +318,11 @@ def _place(module: Module, merged: OneForward, kept: list[cst.CSTNode]) -> bool:
     results = {
         name.value for target in find(merged.site.statement, cst.AssignTarget) for name in find(target, cst.Name)
     }
-    needed = {name.value for node in kept for name in find(node, cst.Name)} | set(merged.extra)
+    needed = {name.value for node in kept for name in find(node, cst.Name)} | set(merged.extra) | set(made_of)
     arguments = {name.value for argument in merged.site.arguments for name in find(argument, cst.Name)}
+    network = {name.value for name in find(merged.forward.call.func, cst.Name)}
+    for name in sorted(_names_of(module, merged.forward.target) & (arguments | network | set(made_of))):
+        raise NotOneForward(f"the forward pass gives `{name}` another value, which the gradient reads")
     for statement in staying:
         if any(isinstance(item, cst.Return) for item in walk(statement)):
             raise NotOneForward(f"row {module.start(statement).row} may leave the step before the gradient is taken")
@@ -317,10 +330,13 @@ def _place(module: Module, merged: OneForward, kept: list[cst.CSTNode]) -> bool:
             raise NotOneForward(
                 f"row {module.start(statement).row}, between forward pass and gradient, may change what the network computes"
             )
-        if arguments & set(variables_bound(module, statement)):
+        bound = set(variables_bound(module, statement))
+        if arguments & bound:
             raise NotOneForward(
                 f"row {module.start(statement).row} changes the network's arguments before the gradient"
             )
+        if network & bound:
+            raise NotOneForward(f"row {module.start(statement).row} changes the network before the gradient")
         if results & {name.value for name in find(statement, cst.Name)}:
             raise NotOneForward(f"row {module.start(statement).row} uses a variable that the gradient sets anew")
     if not any(needed & set(variables_bound(module, statement)) for statement in staying):
