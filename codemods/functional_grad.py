@@ -273,8 +273,8 @@ class _Rewrite:
     def _taken(self, owner: CellClass) -> set[str]:
         """Return the attributes that instances of ``owner`` have."""
         taken = {*owner.methods, *owner.assigned, *(name for holder, name in self.names if holder is owner)}
-        for base in owner.lineage:
-            known = self.module.program.class_facts(base)
+        for relative in (*owner.lineage, *self.module.program.subclasses(owner.reference)):
+            known = self.module.program.class_facts(relative)
             if known:
                 taken |= known[1].methods | known[1].assigned
         if self.operator.construction is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from codemods.gradient_site import Site
-from codemods.in_constructor import assigned_in_init, expression_in_init
+from codemods.in_constructor import assigned_in_init, expression_in_init, may_be_none
 from codemods.statements import comments_above, in_lines, indentation, inner_comments, insert_after, newline, remove
 from mslint.findings import Edit, Position
 from mslint.semantics.cells import CellClass, self_name
@@ -24,7 +24,7 @@ class Home:
 
     ``replaced`` is the statement that built the old operator or gradient function; the new one goes below ``anchor``, or
     takes the old one's place if there is no anchor. Where a class has no ``__init__`` of its own, one that hands everything
-    on to its base is written above the method ``below``.
+    on to its base is written above the method ``below``, with ``this`` for ``self``.
     """
 
     callee: str
@@ -35,6 +35,7 @@ class Home:
     replaced: cst.SimpleStatementLine | None
     anchor: cst.CSTNode | None = None
     below: cst.FunctionDef | None = None
+    this: str = "self"
 
     def edits(self, module: Module, lines: Sequence[str]) -> list[Edit]:
         """Return the edits that put the statements ``lines`` here."""
@@ -67,7 +68,7 @@ class Home:
         handed_on = "*args, **kwargs"
         place = Position(module.start(first).row - len(comments_above(module, first)), 1)
         lines = [
-            f"{outer}def __init__({self_name(method)}, {handed_on}):",
+            f"{outer}def __init__({self.this}, {handed_on}):",
             f"{self.indent}super().__init__({handed_on})",
             *block,
             "",
@@ -193,11 +194,11 @@ def _in_init(
         if network
         else None
     )
-    if network is None or weights is None:
+    if network is None or weights is None or any(may_be_none(module, owner, init, needed) for needed in weights[1]):
         return None
     attribute = name or operator.attribute or "grad"
     if init is None:
-        return None if built else _in_new_init(module, owner, attribute, network[0], weights[0])
+        return None if built else _in_new_init(module, owner, site, attribute, (network[0], weights[0]))
     body: list[cst.CSTNode] = list(init.body.body)
     places = [
         _top(module, init, place)
@@ -223,18 +224,22 @@ def _in_init(
     return Home(held, held, network[0], weights[0], indentation(module, body[0]), line, anchor)
 
 
-def _in_new_init(module: Module, owner: CellClass, attribute: str, network: str, weights: str) -> Home | None:
+def _in_new_init(
+    module: Module, owner: CellClass, site: Site, attribute: str, differentiated: tuple[str, str]
+) -> Home | None:
     """Return a home in an ``__init__`` that the class does not have yet and that only hands on to its base."""
     block = owner.node.body
     first = next((item for item in block.body if isinstance(item, cst.FunctionDef)), None)
     defined = any(name.value == "__init__" for name in find(block, cst.Name))
-    if first is None or defined or not isinstance(block, cst.IndentedBlock):
+    if first is None or site.function is None or defined or not isinstance(block, cst.IndentedBlock):
         # An `__init__` under a condition would hide the one written here.
         return None
-    held = f"{self_name(first)}.{attribute}"
+    # Not of the first method, which may be static or a __new__.
+    this = self_name(site.function)
+    held = f"{this}.{attribute}"
     indent = indentation(module, min((first, *first.decorators), key=module.start))
     outer = indentation(module, owner.node)
-    return Home(held, held, network, weights, indent + indent[len(outer) :], None, below=first)
+    return Home(held, held, *differentiated, indent + indent[len(outer) :], None, below=first, this=this)
 
 
 def _copied(module: Module) -> bool:

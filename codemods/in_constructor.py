@@ -77,6 +77,24 @@ def assigned_in_init(
     return None
 
 
+def may_be_none(module: Module, owner: CellClass, init: cst.FunctionDef | None, attribute: str) -> bool:
+    """Tell whether ``self.attribute`` is visibly None after some runs of ``__init__``: an object that is not to train."""
+    values = [item.value for item in owner.assigned.get(attribute, []) if item.method is init]
+    return any(value is not None and _none_among(module, init, value) for value in values)
+
+
+def _none_among(module: Module, init: cst.FunctionDef | None, value: cst.BaseExpression) -> bool:
+    if isinstance(value, cst.IfExp):
+        return _none_among(module, init, value.body) or _none_among(module, init, value.orelse)
+    if not isinstance(value, cst.Name) or init is None:
+        return False
+    bound = module.lookup(value.value, value)
+    if len(bound) != 1 or not isinstance(bound[0].node, cst.Param):
+        return value.value == "None"
+    default = bound[0].node.default
+    return isinstance(default, cst.Name) and default.value == "None"
+
+
 def _inherited(module: Module, owner: CellClass, attribute: str) -> bool:
     """Tell whether a base sets ``attribute`` in its ``__init__``, and none sets it later."""
     bases = [known[1] for base in owner.lineage if (known := module.program.class_facts(base)) is not None]
