@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import libcst as cst
 
 from codemods.gradient_site import Site
+from codemods.python_forward import changing_variable, written
 from mslint.semantics.cells import CellClass, method_of, self_name
 from mslint.semantics.gradients import TRAIN_STEPS, names_of_network, normal, sole_value
 from mslint.semantics.module import Module, find
@@ -19,10 +20,17 @@ def doubt(module: Module, sites: Sequence[Site]) -> str | None:
     one_graph = all(compiled(module, site) for site in sites)
     if one_graph and mode == "graph":
         return None
+    if mode != "pynative" and not one_graph:
+        stale = next(filter(None, (changing_variable(module, site) for site in sites)), None)
+        if stale is not None:
+            return (
+                f"in graph mode the forward pass for the loss is Python that sees each new value of `{stale}`, while the "
+                "compiled gradient keeps the first one; after the rewrite the loss does so too"
+            )
     reused = all(_reused(module, site) for site in sites)
     if reused and (one_graph or mode == "pynative"):
         return None
-    part = stateful_part(module) or _unseen(module, sites)
+    part = _written(module, sites) or stateful_part(module) or _unseen(module, sites)
     if part is None:
         return None
     if mode != "graph" and not reused:
@@ -34,6 +42,11 @@ def doubt(module: Module, sites: Sequence[Site]) -> str | None:
         "forward pass and gradient are compiled apart, so the old code runs the forward pass twice a step: what keeps "
         f"statistics or draws random numbers ({part}) does so twice, and once after the rewrite"
     )
+
+
+def _written(module: Module, sites: Sequence[Site]) -> str | None:
+    found = next(filter(None, (written(module, site) for site in sites)), None)
+    return f"`{found}`, which the forward pass writes" if found is not None else None
 
 
 def _unseen(module: Module, sites: Sequence[Site]) -> str | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,6 +50,42 @@ def _written_or_drawn(program: Program, file: Path) -> str | None:
     return None
 
 
+def _counted(program: Program, file: Path) -> str | None:
+    """Return an attribute that a forward pass computes from its own last value: ``self.calls += 1``."""
+    if not any("construct" in cell.methods and cell.updated for cell in program.facts(file).classes.values()):
+        return None
+    tree = program.tree(file)
+    for cell in ast.walk(tree) if tree is not None else ():
+        if isinstance(cell, ast.ClassDef):
+            for item in _forward(cell):
+                targets = item.targets if isinstance(item, ast.Assign) else [item.target]
+                own = {ast.unparse(target) for target in targets if _is_of_self(target)}
+                read = isinstance(item, ast.AugAssign) or own & {ast.unparse(node) for node in ast.walk(item.value)}
+                if own and read:
+                    return f"{min(own)} of {cell.name} in {file.name}"
+    return None
+
+
+def _forward(cell: ast.ClassDef) -> Iterator[ast.Assign | ast.AugAssign]:
+    """Yield the assignments in ``construct`` and in the methods that it calls."""
+    methods = {item.name: item for item in cell.body if isinstance(item, ast.FunctionDef)}
+    queue, seen = ["construct"], set()
+    while queue:
+        name = queue.pop()
+        if name in seen or name not in methods:
+            continue
+        seen.add(name)
+        for item in ast.walk(methods[name]):
+            if isinstance(item, (ast.Assign, ast.AugAssign)):
+                yield item
+            elif isinstance(item, ast.Attribute) and _is_of_self(item):
+                queue.append(item.attr)
+
+
+def _is_of_self(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+
+
 def stateful_part(module: Module) -> str | None:
     """Return what in the program would show a second forward pass, in words, or None if nothing can.
 
@@ -60,7 +98,7 @@ def stateful_part(module: Module) -> str | None:
             name = program.dotted_in(file, use)
             if name and _STATEFUL.match(name):
                 return f"{use} in {file.name}"
-        found = _written_or_drawn(program, file)
+        found = _written_or_drawn(program, file) or _counted(program, file)
         if found:
             return found
     for file in sorted(program.neighbourhood(path)):
