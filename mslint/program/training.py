@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -13,6 +13,7 @@ from pathlib import Path
 from mslint.program.facts import dotted
 from mslint.program.following.follower import Exhausted
 from mslint.program.following.values import Class, Function, Scope, Stretch, Value
+from mslint.program.networks.branches import Branch, exclude_each_other
 from mslint.program.networks.interpreter import Interpreter
 from mslint.program.networks.parts import below
 from mslint.program.networks.values import Feature, Hush, Thing, TrainingStep, Weights, WithLoss
@@ -24,7 +25,7 @@ _MOST_ALTERNATIVES = 3
 _TRAINS = re.compile(
     r"TrainOneStep|value_and_grad|GradOperation|\bgrad\(|\bModel\(|build_train_network|ForwardValueAndGrad"
 )
-_FREEZES = re.compile(r"\.requires_grad\s*=")
+_FREEZES = re.compile(r"""\.requires_grad\s*=|["']requires_grad["']""")
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,7 @@ def _run(program: Program, entry: Path) -> Training:
     except (Exhausted, RecursionError):
         result.complete = False
     for steps in _by_target(interpreter.training_steps):
-        result.add(_follow(interpreter, steps[0].target, _together(steps), steps[0].place))
+        result.add(_follow(interpreter, steps[0].target, _together(steps), steps[0].place, [s.branches for s in steps]))
     return result
 
 
@@ -177,7 +178,14 @@ def _together(steps: list[TrainingStep]) -> Weights:
     return Weights(things, known, every, steps[0].weights.place, held, whole)
 
 
-def _follow(interpreter: Interpreter, target: Value, weights: Weights | None, place: Stretch) -> Training:
+def _follow(
+    interpreter: Interpreter,
+    target: Value,
+    weights: Weights | None,
+    place: Stretch,
+    ways: Sequence[frozenset[Branch]] = (frozenset(),),
+) -> Training:
+    """Follow the loss that ``target`` computes; ``ways`` say how undecided tests go where the steps on it are made."""
     interpreter.opened, interpreter.visited, interpreter.called_things = set(), set(), set()
     interpreter.steps_left = _MOST_STEPS
     interpreter.choice, interpreter.alternatives = 0, 1
@@ -190,6 +198,9 @@ def _follow(interpreter: Interpreter, target: Value, weights: Weights | None, pl
         except (Exhausted, RecursionError):
             # What was seen so far may not be reported: a later path could open it.
             return Training(opened=interpreter.opened, visited=interpreter.visited, complete=False)
+        # What is frozen in other runs than those that train is trained in these.
+        elsewhere = {f for f in flow.features if all(exclude_each_other(f.reason.branches, way) for way in ways)}
+        interpreter.opened |= {feature.place for feature in elsewhere}
         if flow.trained:
             result.inputs |= {
                 LossInput(
@@ -199,7 +210,7 @@ def _follow(interpreter: Interpreter, target: Value, weights: Weights | None, pl
                     known=known,
                     alone=known and feature.place not in interpreter.opened,
                 )
-                for feature in flow.features
+                for feature in flow.features - elsewhere
             }
         hushed |= flow.hushed
         interpreter.choice += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from abc import abstractmethod
+from contextlib import AbstractContextManager
 
 from mslint.program.facts import dotted
 from mslint.program.following import constants
@@ -47,6 +48,10 @@ class Expressions(Follower):
     @abstractmethod
     def computed(self, *values: Value) -> Value:
         """Return what is computed from ``values``."""
+
+    @abstractmethod
+    def looping(self, may_skip: bool = False) -> AbstractContextManager[None]:
+        """What is followed inside is done to each item of something, or ``may_skip`` some."""
 
     def seen(self, value: Value) -> Value:
         self.spend()
@@ -213,7 +218,8 @@ class Expressions(Follower):
             for generator in generators:
                 iterated = self.value(generator.iter)
                 self.assign(generator.target, self.objects.element(iterated), generator.target)
-            value = self.value(element)
+            with self.looping(may_skip=bool(tests)):
+                value = self.value(element)
         if isinstance(value, Parameters) and value.one:
             asks = ["requires_grad" in test for test in tests]
             return Parameters(value.things, value.trainable or any(asks), value.partial or not all(asks))

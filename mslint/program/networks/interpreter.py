@@ -26,6 +26,7 @@ from mslint.program.following.values import (
     Stretch,
     Value,
 )
+from mslint.program.networks.branches import Branch, branches_of
 from mslint.program.networks.definitions import Definitions
 from mslint.program.networks.expressions import Expressions
 from mslint.program.networks.forward import Forward
@@ -76,6 +77,8 @@ class Interpreter(Expressions):
         """How many conditions that are not known lead to where the program is."""
         self.definitions = Definitions(self)
         self.objects = Objects(self)
+        self.branches: list[Branch] = []
+        """How the undecided tests went that lead to where the program is."""
         self._frame_count = 0
         self._loops: list[tuple[int, list[bool]]] = []
         self._without_gradient = 0
@@ -101,7 +104,7 @@ class Interpreter(Expressions):
         self.forward = Forward(self, weights)
         self.following = True
         self.frames = [Frame(Scope(Path(), {}))]
-        self.active, self.unsure, self._loops = [], 0, []
+        self.active, self.unsure, self.branches, self._loops = [], 0, [], []
         try:
             return self.flow(self._loss(target))
         finally:
@@ -164,13 +167,16 @@ class Interpreter(Expressions):
     # Statements
 
     @contextmanager
-    def _doubt(self) -> Iterator[None]:
-        """What runs inside may or may not happen."""
+    def _doubt(self, test: ast.expr | None = None, holds: bool = True) -> Iterator[None]:
+        """What runs inside may or may not happen, as ``test`` says."""
+        taken = len(self.branches)
+        self.branches += branches_of(self.scope, test, holds) if test is not None else ()
         self.unsure += 1
         try:
             yield
         finally:
             self.unsure -= 1
+            del self.branches[taken:]
 
     def do_jump(self, node: ast.Break | ast.Continue) -> bool:
         if self._loops and self.unsure > self._loops[-1][0]:
@@ -183,11 +189,13 @@ class Interpreter(Expressions):
             return self.block(node.body if truth else node.orelse)
         scope = self.scope
         before = dict(scope.names)
-        with self._doubt():
+        with self._doubt(node.test, holds=True):
             first_goes_on = self.block(node.body)
         first, scope.names = scope.names, before
-        with self._doubt():
+        with self._doubt(node.test, holds=False):
             second_goes_on = self.block(node.orelse)
+        if first_goes_on is not second_goes_on:
+            self.branches += branches_of(scope, node.test, first_goes_on)
         if first_goes_on and second_goes_on:
             scope.names = {
                 name: either([item[name] for item in (first, scope.names) if name in item])
@@ -202,13 +210,20 @@ class Interpreter(Expressions):
         rounds = [self.objects.element(iterated)] * (2 if self.following else 1)
         if isinstance(iterated, Sequence) and len(iterated.items) <= _MOST_ROUNDS and things_in(iterated):
             rounds = list(iterated.items)
-        self._loops.append((self.unsure, [False]))
-        for item in rounds:
-            self.assign(node.target, item, node)
-            self.block(node.body)
-        self._loops.pop()
+        with self.looping():
+            for item in rounds:
+                self.assign(node.target, item, node)
+                self.block(node.body)
         self.block(node.orelse)
         return True
+
+    @contextmanager
+    def looping(self, may_skip: bool = False) -> Iterator[None]:
+        self._loops.append((self.unsure, [may_skip]))
+        try:
+            yield
+        finally:
+            self._loops.pop()
 
     def do_while(self, node: ast.While) -> bool:
         for _ in range(2 if self.following else 1):
@@ -286,10 +301,12 @@ class Interpreter(Expressions):
         scope = Scope(function.scope.path, names, function.scope)
         frame = Frame(scope, function.name, function.owner, this, number=self._frame_count)
         loops, self._loops = self._loops, []
+        taken = len(self.branches)
         try:
             self.run(function, frame, function.node)
         finally:
             self._loops = loops
+            del self.branches[taken:]
         result = either(frame.returned) if frame.returned else Constant(None)
         if self.following and call.node is not None:
             return self.forward.seen_from_outside(result, frame.number, self.place(call.node))

@@ -177,7 +177,8 @@ def _getattr(interpreter: Interpreter, call: Call) -> Value | None:
 
 def _setattr(interpreter: Interpreter, call: Call) -> Value | None:
     holder = call.arguments[0] if len(call.arguments) == 3 else None
-    if isinstance(call.node, ast.Call) and len(call.arguments) == 3 and _is_switched_on(*call.arguments[1:]):
+    key = call.arguments[1] if holder is not None else None
+    if isinstance(call.node, ast.Call) and isinstance(key, Constant) and key.value == "requires_grad":
         target = ast.Attribute(call.node.args[0], "requires_grad", ast.Store())
         interpreter.assign_attribute(target, call.arguments[2], call.node)
         return NONE
@@ -185,12 +186,6 @@ def _setattr(interpreter: Interpreter, call: Call) -> Value | None:
         return None
     holder.children.append(call.arguments[2])
     return NONE
-
-
-def _is_switched_on(key: Value, value: Value) -> bool:
-    """Tell whether ``setattr`` with these arguments may let a parameter be trained."""
-    named = isinstance(key, Constant) and key.value == "requires_grad"
-    return named and (not isinstance(value, Constant) or bool(value.value))
 
 
 def _gradient_maker(interpreter: Interpreter, call: Call) -> Value | None:

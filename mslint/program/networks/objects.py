@@ -134,9 +134,9 @@ class Objects:
         if interpreter.following:
             return
         thaws = not isinstance(value, Constant) or bool(value.value)
-        place, unsure = interpreter.place(node), interpreter.unsure
+        place, unsure, branches = interpreter.place(node), interpreter.unsure, frozenset(interpreter.branches)
         if isinstance(holder, Thing) and holder.kind == "parameter":
-            holder.frozen = None if thaws else Reason(True, place, unsure > holder.unsure)
+            holder.frozen = None if thaws else Reason(True, place, unsure > holder.unsure, branches)
         if not isinstance(holder, Parameters):
             return
         for root in holder.things:
@@ -144,7 +144,7 @@ class Objects:
                 if thaws:
                     thing.frozen = None
                 elif not (interpreter.may_skip or holder.partial):
-                    thing.frozen = Reason(True, place, unsure > root.unsure)
+                    thing.frozen = Reason(True, place, unsure > root.unsure, branches)
                 thing.is_network = thing.is_network or thing is root
 
     def thaw(self, layer: Value) -> None:

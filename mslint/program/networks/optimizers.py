@@ -134,7 +134,8 @@ def add_step(interpreter: Interpreter, target: Value, weights: Weights, call: Ca
         return
     for item in options(target):
         if isinstance(item, (Thing, Function, WithLoss)):
-            interpreter.training_steps.append(TrainingStep(item, weights, interpreter.place_of(call)))
+            step = TrainingStep(item, weights, interpreter.place_of(call), frozenset(interpreter.branches))
+            interpreter.training_steps.append(step)
 
 
 def add_step_by_call(interpreter: Interpreter, call: Call, position: int) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mslint.program.following.values import Stretch, Value
+from mslint.program.networks.branches import Branch
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class Reason:
     place: Stretch
     conditional: bool = False
     """Whether it is frozen under a condition that is not known."""
+    branches: frozenset[Branch] = field(compare=False, default=frozenset())
+    """How undecided tests went where it is frozen."""
 
 
 @dataclass(frozen=True)
@@ -184,3 +187,5 @@ class TrainingStep:
     target: Value
     weights: Weights
     place: Stretch
+    branches: frozenset[Branch] = frozenset()
+    """How undecided tests went where the step is made."""

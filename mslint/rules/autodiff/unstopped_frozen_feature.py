@@ -101,6 +101,24 @@ class UnstoppedFrozenFeature(Rule):
             optimizer = nn.Adam(loss.trainable_params())
             step = nn.TrainOneStepCell(loss, optimizer)
         """,
+        # Frozen by setattr, in a comprehension.
+        """
+        from mindspore import nn
+
+        class Loss(nn.Cell):
+            def __init__(self, teacher, student):
+                super().__init__()
+                self.teacher = teacher
+                [setattr(parameter, "requires_grad", False) for parameter in teacher.get_parameters()]
+                self.student = student
+                self.distance = nn.MSELoss()
+
+            def construct(self, image):
+                return self.distance(self.student(image), self.teacher(image))  # <- MS102
+
+        loss = Loss(nn.Dense(8, 8), nn.Dense(8, 8))
+        step = nn.TrainOneStepCell(loss, nn.Adam(loss.trainable_params()))
+        """,
         # Features of target and prediction by one helper: only the target's. The optimizer leaves the encoder out.
         """
         from mindspore import nn
@@ -272,6 +290,55 @@ class UnstoppedFrozenFeature(Rule):
         """,
     )
     VALID = (
+        # Frozen in runs other than those that train: the branch not taken, or left before.
+        """
+        import sys
+
+        from mindspore import nn
+
+        class Loss(nn.Cell):
+            def __init__(self, teacher, student):
+                super().__init__()
+                self.teacher = teacher
+                self.student = student
+                self.distance = nn.MSELoss()
+
+            def construct(self, image):
+                return self.distance(self.student(image), self.teacher(image))
+
+        def main(mode, measure):
+            teacher, student = nn.Dense(8, 8), nn.Dense(8, 8)
+            if mode == "deploy":
+                for parameter in teacher.get_parameters():
+                    parameter.requires_grad = False
+            loss = Loss(teacher, student)
+            if measure:
+                for parameter in teacher.get_parameters():
+                    parameter.requires_grad = False
+                return loss
+            if mode != "deploy":
+                step = nn.TrainOneStepCell(loss, nn.Adam(loss.trainable_params()))
+
+        main(sys.argv[1], len(sys.argv) > 2)
+        """,
+        # Frozen in part, in a comprehension.
+        """
+        from mindspore import nn
+
+        class Loss(nn.Cell):
+            def __init__(self, teacher, student):
+                super().__init__()
+                self.teacher = teacher
+                [setattr(p, "requires_grad", False) for p in teacher.get_parameters() if "gamma" in p.name]
+                self.student = student
+                self.distance = nn.MSELoss()
+
+            def construct(self, image):
+                return self.distance(self.student(image), self.teacher(image))
+
+        loss = Loss(nn.Dense(8, 8), nn.Dense(8, 8))
+        step = nn.TrainOneStepCell(loss, nn.Adam(loss.trainable_params()))
+        """,
         # No script trains the generator; its blocks are kept by a name made up in a loop, and each is given the picture
         # that the one before it has made.
         """
