@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import shutil
 import sys
+import textwrap
 from argparse import ArgumentParser, HelpFormatter, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from functools import partial
@@ -73,18 +75,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
 class _Parser(ArgumentParser):
     """Says what is wrong in one line, as all else here does; argparse would put the whole usage in front."""
 
+    def parse_args(self, args: Sequence[str], namespace: None = None) -> Namespace:  # type: ignore[override]
+        """Return the options in ``args``; what is none is named together with the option that may have been meant."""
+        options, unknown = self.parse_known_args(args)
+        if unknown:
+            word = unknown[0].partition("=")[0]
+            near = nearest(word, self._option_string_actions)
+            if word.startswith("--") and word[2:] in VERBS:  # --fix is an option of other linters
+                near = translated("; did you mean {word}?", word=f"`mslint {word[2:]}`")
+            self.error(translated("unknown argument {word!r}{near}", word=word, near=near))
+        return options
+
     def error(self, message: str) -> NoReturn:
         raise UsageError(translated("{program}: {message}; try `{program} --help`", program=self.prog, message=message))
 
 
 def _run(arguments: list[str]) -> int:
-    verb, rest = (arguments[0], arguments[1:]) if arguments else ("--help", [])
+    verb, rest = _verb(arguments)
     if verb in VERBS:
         command = import_module(f"mslint.commands.{verb}")
         parser = _Parser(
             f"mslint {verb}",
             usage=f"mslint {verb} [OPTIONS] {command.OPERANDS}",
-            description=f"mslint {verb}: {translated(VERBS[verb])}.",
+            description=f"mslint {verb}: {translated(VERBS[verb])}",
             epilog=translated(_EXIT_CODES),
             formatter_class=partial(HelpFormatter, max_help_position=32),
             allow_abbrev=False,
@@ -102,6 +115,15 @@ def _run(arguments: list[str]) -> int:
             )
         )
     return _top(arguments)
+
+
+def _verb(arguments: list[str]) -> tuple[str, list[str]]:
+    """Return the verb and its arguments; ``--lang`` may stand before the verb, too."""
+    for length in (1, 2):
+        before, rest = arguments[:length], arguments[length:]
+        if rest and rest[0] in VERBS and _asked(before):
+            return rest[0], [*before, *rest[1:]]
+    return (arguments[0], arguments[1:]) if arguments else ("--help", [])
 
 
 def _asked(arguments: Sequence[str]) -> str | None:
@@ -125,12 +147,11 @@ def _configured(options: Namespace) -> str | None:
 
 def _top(arguments: list[str]) -> int:
     """Answer a command line without a verb."""
-    listed = "\n".join(f"  {verb:8} {translated(meaning)}" for verb, meaning in VERBS.items())
     parser = _Parser(
         "mslint",
         usage="mslint [--help] [--version] COMMAND ...",
-        description=f"{translated('commands (mslint COMMAND --help explains one):')}\n{listed}",
-        epilog=translated(_EXIT_CODES),
+        description="\n".join([translated("commands (mslint COMMAND --help explains one):"), *map(_listed, VERBS)]),
+        epilog=textwrap.fill(translated(_EXIT_CODES), _width()),
         formatter_class=RawDescriptionHelpFormatter,
     )
     parser.add_argument("--lang", choices=LANGUAGES, help="English or Chinese (default: the locale's)")
@@ -140,6 +161,16 @@ def _top(arguments: list[str]) -> int:
         return 0
     parser.print_help()
     return 2
+
+
+def _listed(verb: str) -> str:
+    said = f"{verb:8}  {translated(VERBS[verb])}"
+    return textwrap.fill(said, _width(), initial_indent="  ", subsequent_indent=" " * 12)
+
+
+def _width() -> int:
+    """Return how wide argparse makes a help text."""
+    return shutil.get_terminal_size().columns - 2
 
 
 def _version() -> str:

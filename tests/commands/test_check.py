@@ -162,7 +162,9 @@ def test_unknown_rules_get_the_nearest_name(cli, options: list[str], words: str)
     [
         (["check", "--select", ""], "argument --select: '' names no rule; leave the option out, or write ALL"),
         (["fix", "--ignore", ","], "argument --ignore: ',' names no rule; leave the option out, or write ALL"),
-        (["fix", "--no-such-option"], "unrecognized arguments: --no-such-option"),
+        (["fix", "--no-such-option"], "unknown argument '--no-such-option'"),
+        (["check", "--selct=MS1"], "unknown argument '--selct'; did you mean --select?"),
+        (["check", "--fix"], "unknown argument '--fix'; did you mean `mslint fix`?"),
         (["check", "--output-format", "xml"], "argument --output-format: invalid choice: 'xml'"),
     ],
 )

@@ -97,3 +97,5 @@ def test_errors_and_explanations_in_chinese(cli, project: Path) -> None:
     assert "反向图便会一直延伸" in cli("rule", "--lang", "zh", "MS102").out
     assert "rank-seed: 网络和数据分片建好之前" in cli("codemod", "--lang", "zh").out
     assert cli("chekc", "--lang", "zh").err.startswith("错误：未知命令 'chekc'；是否想写 check？")
+    assert cli("--lang", "zh", "check", "gone.py").err.startswith("错误：gone.py: 文件或目录不存在")
+    assert cli("--lang=zh", "rule", "MS10l").err.startswith("错误：规则 'MS10l' 不存在")

@@ -163,9 +163,10 @@ def test_help_fits_one_screen(tmp_path: Path, verb: str) -> None:
 
 
 def test_without_a_command_the_commands_are_listed(tmp_path: Path) -> None:
-    result = python("-m", "mslint", cwd=tmp_path)
+    result = python("-m", "mslint", cwd=tmp_path, COLUMNS="80")
     assert result.returncode == 2
     assert "verify" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) < 80
     assert python("-m", "mslint", "chekc", cwd=tmp_path).stderr.startswith(
         "error: unknown command 'chekc'; did you mean check?"
     )
