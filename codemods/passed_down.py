@@ -10,7 +10,17 @@ import libcst as cst
 
 from codemods.arguments import append_arguments, append_parameters
 from codemods.base import Manual
-from codemods.ranks import assigned_pairs, at_hand, call_at, in_file, module_at, names_around, names_in, ranks_at
+from codemods.ranks import (
+    assigned_pairs,
+    at_hand,
+    call_at,
+    in_file,
+    module_at,
+    names_around,
+    names_in,
+    ranks_at,
+    require_init_before,
+)
 from codemods.training_start import qualified
 from mslint.findings import Edit
 from mslint.program.distribution import Run
@@ -72,6 +82,7 @@ def handed_down(
             values, needed = (handed.size, handed.rank), list(handed.edits)
         else:
             ranks = ranks_at(caller, call, names_around(builds[0].run, builds[0].event, depth))
+            require_init_before(builds, caller, call, ranks, depth)
             values, needed = (ranks.size, ranks.rank), list(in_file(caller, home, ranks.edits))
         given = {name: value for name, value in zip((size, rank), values, strict=True) if name in wanted}
         edits += needed

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import libcst as cst
 
+from codemods.base import Manual
 from codemods.imports import reach_from
 from mslint.findings import Edit
 from mslint.program.distribution import Run
 from mslint.program.rehearsal.follow import Event
 from mslint.program.rehearsal.values import RANK, RANK_SIZE, Constant, Parallel, Place, Value, options
+from mslint.program.unsharded import Build
 from mslint.semantics.module import Binding, Module, dotted, find
 from mslint.source.text import read
 
@@ -44,6 +46,32 @@ def ranks_at(module: Module, node: cst.CSTNode, names: Names) -> Ranks:
     return Ranks(size or asked["get_group_size"], rank or asked["get_rank"], edits)
 
 
+def require_init_before(
+    builds: Iterable[Build], module: Module, node: cst.CSTNode, ranks: Ranks, depth: int = 0
+) -> None:
+    """Refuse ``ranks``, written at ``node``, ``depth`` calls above ``builds``, if MindSpore does not know them there yet."""
+    if not any(_is_asked(module, node, text) for text in (ranks.size, ranks.rank)):
+        return
+    for build in builds:
+        init, event = build.run.init, build.event
+        if init is None:
+            continue
+        way = event.calls[: len(event.calls) - depth + 1]
+        if init.number > event.number or (depth and init.calls[: len(way)] == way):
+            raise Manual(
+                f"it is built before init() in row {init.place.row} of {init.place.path.name} is called, when "
+                "get_group_size() is still 1 and get_rank() 0; call init() first, and shard it then"
+            )
+
+
+def _is_asked(module: Module, node: cst.CSTNode, text: str) -> bool:
+    """Tell whether ``text`` asks MindSpore for it, or is a variable that does."""
+    values = [_value(binding) for binding in module.lookup(text, node)] if text.isidentifier() else []
+    return text.endswith("()") or any(
+        value is not None and _gives(module, value, wanted) for value in values for wanted in _FUNCTIONS
+    )
+
+
 def rank_at(module: Module, node: cst.CSTNode, names: Names) -> tuple[str, tuple[Edit, ...]]:
     """Return how to write the rank at ``node``, and the edits that the file needs for that."""
     rank = at_hand(module, node, names, RANK)
@@ -62,9 +90,25 @@ def at_hand(module: Module, node: cst.CSTNode, names: Names, wanted: Parallel) -
     """Return what is at hand for ``wanted`` at ``node`` in every run: a variable, an attribute of ``self``; else None."""
     for name, value in names:
         alone = all(option == wanted or _is_alone(option, wanted) for option in options(value))
-        if wanted in options(value) and alone and is_bound(module, name, node):
+        if wanted in options(value) and alone and is_bound(module, name, node) and not _is_text(module, name, node):
             return name
     return next(iter([*_attributes(module, node, wanted), *_globals(module, node, wanted)]), None)
+
+
+def _is_text(module: Module, name: str, node: cst.CSTNode) -> bool:
+    """Tell whether the variable ``name`` is what the environment holds, which is no number but text."""
+    values = [_value(binding) for binding in module.lookup(name, node)]
+    return any(value is not None and _reads_environment(module, value) for value in values)
+
+
+def _reads_environment(module: Module, value: cst.BaseExpression) -> bool:
+    if isinstance(value, cst.IfExp):
+        return any(_reads_environment(module, side) for side in (value.body, value.orelse))
+    if isinstance(value, cst.BooleanOperation):
+        return any(_reads_environment(module, side) for side in (value.left, value.right))
+    if isinstance(value, cst.Call):
+        return module.resolve(value.func) in ("os.getenv", "os.environ.get")
+    return isinstance(value, cst.Subscript) and module.resolve(value.value) == "os.environ"
 
 
 def _is_alone(value: Value, wanted: Parallel) -> bool:
@@ -269,6 +313,15 @@ def call_at(module: Module, place: Place, names: Iterable[str]) -> cst.Call | No
         if isinstance(name, cst.Name) and name.value in wanted and is_at(module, call, place):
             return call
     return None
+
+
+def covers(module: Module, node: cst.CSTNode, place: Place) -> bool:
+    """Tell whether ``place``, which counts columns in bytes, lies within ``node``."""
+    if place.path != module.source.path.absolute():
+        return False
+    column = len(module.lines[place.row - 1].encode()[: place.column].decode(errors="ignore")) + 1
+    start, end = module.start(node), module.end(node)
+    return (start.row, start.column) <= (place.row, column) < (end.row, end.column)
 
 
 def is_at(module: Module, node: cst.CSTNode, place: Place) -> bool:

@@ -17,24 +17,13 @@ from codemods.passed_down import (
     parameter_names,
     parameters_for,
 )
-from codemods.ranks import Ranks, at_hand, in_file, ranks_at
+from codemods.ranks import Ranks, at_hand, in_file, ranks_at, require_init_before
+from codemods.shardable import require_shardable, written
 from mslint.findings import Applicability, Edit, Finding, Fix
-from mslint.program.distribution import Run
-from mslint.program.rehearsal.values import (
-    NONE,
-    RANK,
-    RANK_SIZE,
-    Function,
-    Object,
-    Partial,
-    Value,
-    options,
-)
-from mslint.program.unsharded import Build, UnshardedSource
+from mslint.program.rehearsal.values import RANK, RANK_SIZE
+from mslint.program.unsharded import UnshardedSource
 from mslint.semantics.module import Module
 
-_STAGES = ("PipelineCell", "Pipeline", "pipeline", "pipeline_stage")
-_SAMPLERS = ("sampler", "batch_sampler")
 _SHORTER = (
     "an epoch then has fewer steps, by the number of ranks: learning rates, warm-up and checkpoints that are counted in "
     "steps shrink with it"
@@ -62,7 +51,8 @@ class ShardDataset(Codemod):
     When it is left to you
         The data set has a sampler (MindSpore takes a sampler or shards, not both); its source has no ``__getitem__`` and
         ``__len__`` and must leave out the other ranks' samples itself; a data set zipped with it cannot be sharded; its
-        arguments come from elsewhere (``**options``); the network runs in pipeline stages, whose ranks share samples.
+        arguments come from elsewhere (``**options``); a loop builds the evaluation set by the same call; it is built before
+        ``init()``, when the rank is not known yet; the network runs in pipeline stages, whose ranks share samples.
     """
 
     name = "shard-dataset"
@@ -94,26 +84,8 @@ def _together(source: UnshardedSource) -> Iterator[UnshardedSource]:
 
 def _message(source: UnshardedSource) -> str:
     pair = "both, zipped as they are" if source.zipped else "it"
-    count = " (num_samples then counts the samples of one rank)" if _written(source, "num_samples") is not None else ""
+    count = " (num_samples then counts the samples of one rank)" if written(source, "num_samples") is not None else ""
     return f"give each rank its own part of {pair}{count}; {_SHORTER}"
-
-
-def _written(source: UnshardedSource, name: str) -> cst.Arg | None:
-    """Return the argument of the call for the parameter ``name``."""
-    for position, argument in enumerate(source.node.args):
-        named = argument.keyword.value == name if argument.keyword is not None else None
-        if named or (named is None and position == source.kind.position(name)):
-            return argument
-    return None
-
-
-def _has_stages(run: Run) -> bool:
-    """Tell whether the run may split the network into pipeline stages."""
-    if any(stages not in (None, 1) for stages in run.setting("pipeline_stages")):
-        return True
-    program = run.rehearsal.program
-    files = {path for path, _ in run.rehearsal.executed}
-    return any(use.rpartition(".")[2] in _STAGES for path in files for use in program.facts(path).uses)
 
 
 class _Sharding:
@@ -126,76 +98,23 @@ class _Sharding:
         self.node = source.node
 
     def edits(self) -> list[Edit]:
-        self._require_shardable()
+        require_shardable(self.home, self.source)
         if any(argument.star for argument in self.node.args):
             raise Manual("what is passed by `*` or `**` may shard it already; add num_shards and shard_id to that")
         ranks = self._ranks()
-        edits = [*ranks.edits]
-        missing: list[str] = []
-        for name, value in (("num_shards", ranks.size), ("shard_id", ranks.rank)):
-            written = _written(self.source, name)
-            if written is None:
+        passed = [("num_shards", ranks.size), ("shard_id", ranks.rank)]
+        if self.source.kind.name == "TFRecordDataset":
+            passed.append(("shard_equal_rows", "True"))
+        edits, missing = [*ranks.edits], []
+        for name, value in passed:
+            argument = written(self.source, name)
+            if argument is None:
                 missing.append(f"{name}={value}")
-            elif self.module.code(written.value) != value:
-                edits.append(self.module.replace(written.value, value))
-        if "shard_equal_rows" in self.source.kind.parameters and self.source.kind.name == "TFRecordDataset":
-            if _written(self.source, "shard_equal_rows") is None:
-                missing.append("shard_equal_rows=True")
+            elif self.module.code(argument.value) != value:
+                edits.append(self.module.replace(argument.value, value))
         if missing:
             edits += append_arguments(self.module, self.node, missing)
         return edits
-
-    def _require_shardable(self) -> None:
-        name = self.source.kind.name
-        for build in self.source.unsharded:
-            if _has_stages(build.run):
-                raise Manual(
-                    "the network runs in pipeline stages, and the stages must read the same samples: pass the number of "
-                    "ranks in one stage as num_shards, and the rank within its stage as shard_id"
-                )
-            for sampler in _SAMPLERS:
-                given = build.event.argument(self.source.kind.position(sampler), sampler)
-                if given is not None and given != NONE:
-                    raise Manual(
-                        f"{name} has a {sampler}, and MindSpore takes either that or shards: let the sampler give each rank "
-                        "its part, as ds.DistributedSampler(get_group_size(), get_rank()) does"
-                    )
-        if name == "GeneratorDataset":
-            for build in self.source.unsharded:
-                self._require_random_access(build)
-
-    def _require_random_access(self, build: Build) -> None:
-        """Refuse a source that MindSpore cannot shard: it wants ``__getitem__`` for that, and the length."""
-        source = build.event.argument(0, "source") or NONE
-        written = _written(self.source, "source")
-        text = self.module.code(written.value) if written is not None else "the source"
-        for option in options(source):
-            missing = self._missing(option, written)
-            if missing is None:
-                raise Manual(
-                    f"what `{text}` is cannot be told, and MindSpore shards only a source with __getitem__ and __len__; if "
-                    "it has both pass num_shards and shard_id, else let it leave out the other ranks' samples itself"
-                )
-            if missing:
-                raise Manual(
-                    f"`{text}` has no {' and no '.join(missing)}, without which MindSpore cannot shard it; let it leave out "
-                    "the other ranks' samples itself: take every get_group_size()-th one, from get_rank() on"
-                )
-
-    def _missing(self, source: Value, written: cst.Arg | None) -> list[str] | None:
-        """Return which of the methods for random access ``source`` lacks; None if that is not known."""
-        if isinstance(source, (Function, Partial)):
-            return ["__getitem__"]
-        if isinstance(source, Object):
-            names = {name for kind in source.kind.lineage() for name in kind.names}
-            lacking = [name for name in ("__getitem__", "__len__") if name not in names]
-            return None if lacking and any(source.kind.foreign()) else lacking
-        value = written.value if written is not None else None
-        if isinstance(value, (cst.List, cst.Tuple)):
-            return []
-        if isinstance(value, cst.Call) and self.module.resolve(value.func) is None:
-            return [] if isinstance(value.func, cst.Name) and value.func.value in ("list", "tuple") else None
-        return None
 
     def _ranks(self) -> Ranks:
         """Return how the call is to write both, with what that needs elsewhere."""
@@ -209,7 +128,9 @@ class _Sharding:
         hand = [at_hand(module, node, event.names, wanted) for wanted in (RANK_SIZE, RANK)]
         own = function is not None and all(name in parameter_names(function) for name in hand)
         if own or (all(hand) and not source.others):
-            return Ranks(hand[0] or "", hand[1] or "")
+            ranks = Ranks(hand[0] or "", hand[1] or "")
+            require_init_before(source.unsharded, module, node, ranks)
+            return ranks
         if function is not None and (
             source.others
             or parameters_for(module, function) is not None
@@ -220,6 +141,7 @@ class _Sharding:
         if source.others:
             raise Manual("the same call builds a data set that is not trained on; build the two apart")
         ranks = ranks_at(module, node, event.names)
+        require_init_before(source.unsharded, module, node, ranks)
         return Ranks(ranks.size, ranks.rank, tuple(in_file(module, self.home, ranks.edits)))
 
     def _handed_to(self, names: tuple[str, str], function: cst.FunctionDef | None) -> Handed:
@@ -235,7 +157,7 @@ class _Sharding:
 
     def _written_variables(self) -> tuple[str, str] | None:
         """Return what the call passes for both, if that is neither a number nor None."""
-        size, rank = (_written(self.source, name) for name in ("num_shards", "shard_id"))
+        size, rank = (written(self.source, name) for name in ("num_shards", "shard_id"))
         if all(argument is None or is_plain(self.module, argument.value) for argument in (size, rank)):
             return None
         if size is None or rank is None:

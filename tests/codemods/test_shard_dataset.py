@@ -105,6 +105,51 @@ ALONE = {
         main()
         """,
     ),
+    "what the environment holds is text; before init() it is known; a pipeline of data, not of stages": (
+        """
+        import os
+        import mindspore as ms
+        import mindspore.dataset as ds
+        from mindspore.communication import init
+        from settings import model
+
+        rank_text = os.environ["RANK_ID"]
+        rank = int(rank_text)
+        size_text = os.getenv("RANK_SIZE", "1")
+        size = int(size_text)
+
+        class Pipeline:
+            def __init__(self, pipeline):
+                self.pipeline = pipeline
+
+        reading = Pipeline(ds.TFRecordDataset("records", shard_equal_rows=False))
+        init()
+        ms.set_auto_parallel_context(parallel_mode="data_parallel")
+        model.train(1, reading.pipeline.batch(8))
+        """,
+        """
+        import os
+        import mindspore as ms
+        import mindspore.dataset as ds
+        from mindspore.communication import init
+        from settings import model
+
+        rank_text = os.environ["RANK_ID"]
+        rank = int(rank_text)
+        size_text = os.getenv("RANK_SIZE", "1")
+        size = int(size_text)
+
+        class Pipeline:
+            def __init__(self, pipeline):
+                self.pipeline = pipeline
+
+        reading = Pipeline(ds.TFRecordDataset("records", shard_equal_rows=True,
+                                              num_shards=size, shard_id=rank))
+        init()
+        ms.set_auto_parallel_context(parallel_mode="data_parallel")
+        model.train(1, reading.pipeline.batch(8))
+        """,
+    ),
     "one argument in each line, with comments and without a last comma": (
         """
         import mindspore as ms
@@ -459,6 +504,102 @@ def test_what_cannot_be_sharded_is_refused_with_what_to_do(case: str, tmp_path: 
     done = rewritten(tmp_path, CODEMOD, {"train.py": text})
     assert done.texts["train.py"] == text
     assert [reason in fix.message for fix in done.refused] == [True]
+
+
+# Whole programs that are left alone, after the imports.
+LEFT = {
+    "a comprehension that builds the evaluation set by the same call": (
+        """
+        def read(usage):
+            return ds.MnistDataset("digits", usage).batch(4)
+
+        init()
+        ms.set_auto_parallel_context(parallel_mode="data_parallel")
+        training, held_out = [read(usage) for usage in ("train", "test")]
+        model.train(1, training)
+        """,
+        "the loop in row 11 of train.py builds the evaluation set by the same call",
+    ),
+    "a loop that does, as its use shows": (
+        """
+        def read(usages):
+            sets = []
+            for usage in usages:
+                sets.append(ds.MnistDataset("digits", usage).batch(4))
+            return sets
+
+        init()
+        ms.set_auto_parallel_context(parallel_mode="data_parallel")
+        first, second = read(("a", "b"))
+        model.fit(1, first, second)
+        """,
+        "the loop in row 8 of train.py builds the evaluation set by the same call",
+    ),
+    "built before init()": (
+        """
+        training = ds.MnistDataset("digits").batch(4)
+        init()
+        ms.set_auto_parallel_context(parallel_mode="data_parallel")
+        model.train(1, training)
+        """,
+        "built before init() in row 7 of train.py",
+    ),
+    "init() within the function that would be given the rank": (
+        """
+        def read(path, shuffle):
+            init()
+            ms.set_auto_parallel_context(parallel_mode="data_parallel")
+            return ds.MnistDataset(path, shuffle=shuffle)
+
+        model.train(1, read("train", True))
+        model.eval(read("test", False))
+        """,
+        "built before init() in row 7 of train.py",
+    ),
+    "a variable that asked before init()": (
+        """
+        rank, size = get_rank(), get_group_size()
+        training = ds.MnistDataset("digits").batch(4)
+        init()
+        ms.set_auto_parallel_context(parallel_mode="data_parallel")
+        model.train(1, training)
+        """,
+        "built before init() in row 8 of train.py",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LEFT)
+def test_programs_that_shards_would_harm_are_left_with_what_to_do(case: str, tmp_path: Path) -> None:
+    body, reason = LEFT[case]
+    imports = """
+        import mindspore as ms
+        import mindspore.dataset as ds
+        from mindspore.communication import get_group_size, get_rank, init
+        from settings import model
+        """
+    text = program(imports) + "\n" + program(body)
+    done = rewritten(tmp_path, CODEMOD, {"train.py": text})
+    assert done.texts["train.py"] == text
+    assert [reason in fix.message for fix in done.refused] == [True]
+
+
+def test_an_epoch_that_builds_trains_and_evaluates_in_one_loop_is_sharded(tmp_path: Path) -> None:
+    text = program("""
+        import mindspore as ms
+        import mindspore.dataset as ds
+        from mindspore.communication import get_group_size, get_rank, init
+        from settings import model
+
+        init()
+        ms.set_auto_parallel_context(parallel_mode="data_parallel")
+        for fold in ("train", "val"):
+            data = ds.MnistDataset(fold)
+            model.train(1, data)
+            print(model.eval(data))
+        """)
+    done = rewritten(tmp_path, CODEMOD, {"train.py": text})
+    assert "num_shards=get_group_size(), shard_id=get_rank())" in done.texts["train.py"]
 
 
 @pytest.mark.parametrize("source", ["[1, 2, 3]", "(1, 2)", "list(known.rows)", "Rows()"])

@@ -494,7 +494,7 @@ class UnshardedDataset(Rule):
         assert init is not None
         message = (
             f"every rank reads all of this data set and trains on it at {where(trained, module)}, in the run that "
-            f"init() at {where(init.place, module)} makes distributed: {_advice(source, event)}"
+            f"init() at {where(init.place, module)} makes distributed: {_advice(source, run, event)}"
         )
         places = (*route(event), related(init.place, "makes the run distributed"), related(trained, "trains on it"))
         return Finding(
@@ -568,7 +568,7 @@ def _has_twin(run: Run, event: Event) -> bool:
     return False
 
 
-def _advice(source: UnshardedSource, event: Event) -> str:
+def _advice(source: UnshardedSource, run: Run, event: Event) -> str:
     if argument(event, source.kind, "num_shards") != NONE:
         return "num_shards is 1 there; pass the number of ranks and get_rank()"
     if argument(event, source.kind, "sampler") != NONE:
@@ -578,6 +578,8 @@ def _advice(source: UnshardedSource, event: Event) -> str:
     size, rank = _at_hand(event, RANK_SIZE), _at_hand(event, RANK)
     if size and rank:
         return f"`{size}` and `{rank}` are at hand; pass num_shards={size}, shard_id={rank} (fewer steps make an epoch)"
+    if run.init is not None and event.number < run.init.number:
+        return "build it after init(), and pass num_shards=get_group_size(), shard_id=get_rank() (fewer steps make an epoch)"
     return "pass num_shards=get_group_size(), shard_id=get_rank() (fewer steps make an epoch)"
 
 
