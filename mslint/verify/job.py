@@ -69,6 +69,11 @@ class Job:
         return cls(**{**stored, "conditions": Conditions(**stored["conditions"])}, timing=timing)
 
 
+def job_file(out: Path) -> Path:
+    """Where a job is written down for the child that answers in ``out``."""
+    return out / "job.json"
+
+
 def rank_folder(out: Path, rank: int) -> Path:
     """Where one of several ranks answers."""
     return out / f"rank{rank}"

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mslint.verify.job import REPORT, Job, rank_folder
+from mslint.verify.forkserver import ForkServer
+from mslint.verify.job import REPORT, Job, job_file, rank_folder
 
-_CHILD = Path(__file__).parent / "child" / "__main__.py"
+_RANK = Path(__file__).parent / "child" / "__main__.py"
 _MOST_OUTPUT = 8_000_000
 _TAIL_LINES = 12
 _TAIL_CHARACTERS = 1_500
 _REGULAR = ("trained", "ended")
 # How long ranks may take to end by themselves once one of them has failed.
 _GRACE = 5.0
-# Waits for the end of its input, then ends the session of the child and removes what it wrote.
-_WATCH = 'read -r _; kill -9 "-$1"; sleep 1; case "$2" in */mslint-verify-*) rm -rf -- "$2";; esac'
+_POLL_SECONDS = 0.02
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,7 @@ def run(job: Job, timeout: float, stop: threading.Event) -> Run:
     Standard output and error go to a file that is watched: a flood ends the run as a timeout does.
     """
     out = Path(job.out)
-    process = _Process(job, [sys.executable, str(_CHILD)])
+    process = _Process(job)
     limit = process.wait(timeout, stop, [process.output], lambda: False)
     return _run(out, process.output, limit, process.code)
 
@@ -65,14 +63,13 @@ def launch(job: Job, timeout: float, stop: threading.Event) -> list[Run]:
     ranks = [rank_folder(out, rank) for rank in range(job.conditions.ranks)]
     logs = out / "logs"
     number = str(job.conditions.ranks)
-    command = [
-        *(sys.executable, "-m", "mindspore.parallel.cluster.run"),
+    arguments = [
         *("--worker_num", number, "--local_worker_num", number, "--master_addr", "127.0.0.1"),
         *("--master_port", str(_free_port()), "--log_dir", str(logs), "--join", "True"),
         # It takes the first python of the path.
-        *("python", str(_CHILD)),
+        *("python", str(_RANK), str(job_file(out))),
     ]
-    process = _Process(job, command)
+    process = _Process(job, arguments)
     outputs = [logs / f"worker_{rank}.log" for rank in range(job.conditions.ranks)]
     failed_at: float | None = None
 
@@ -97,47 +94,20 @@ def launch(job: Job, timeout: float, stop: threading.Event) -> list[Run]:
 
 
 class _Process:
-    """A child in a session of its own, which does not outlive this process, however that ends."""
+    """A child that does a job, or msrun, which starts such children."""
 
-    def __init__(self, job: Job, command: list[str]) -> None:
+    def __init__(self, job: Job, msrun: Sequence[str] | None = None) -> None:
         out = Path(job.out)
         out.mkdir(parents=True)
         (out / "om").mkdir()
-        job_file = out / "job.json"
+        job.write(job_file(out))
         self.output = out / "output"
-        job.write(job_file)
-        environment = {
-            "GLOG_v": "3",
-            **os.environ,
-            # Failing compilations and kernels leave their files there instead of in the working directory.
-            "MS_OM_PATH": str(out / "om"),
-            "MPLBACKEND": "Agg",
-            "PYTHONUNBUFFERED": "1",
-            "PATH": os.pathsep.join((os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath))),
-        }
-        environment.pop("MS_JIT", None)
-        with open(self.output, "wb") as output:
-            self._child = subprocess.Popen(
-                [*command, str(job_file)],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env=environment,
-                start_new_session=True,
-                cwd=out,
-            )
-        # Its standard input ends when this process does, even if that is killed.
-        self._watch = subprocess.Popen(
-            ["/bin/sh", "-c", _WATCH, "sh", str(self._child.pid), str(Path(job.scratch).parent)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-
-    @property
-    def code(self) -> int:
-        return self._child.returncode
+        self.output.touch()
+        # Failing compilations and kernels leave their files there instead of in the working directory.
+        environment = {**_environment(), "MS_OM_PATH": str(out / "om")}
+        self._server = _server()
+        self._child = self._server.start(job_file(out), self.output, environment, msrun)
+        self.code = 0
 
     def wait(self, timeout: float, stop: threading.Event, outputs: list[Path], over: Callable[[], bool]) -> str | None:
         """Until the child ends, or all of it is ended; returns the limit that it went beyond, if it did."""
@@ -149,16 +119,39 @@ class _Process:
                     limit = f"printed more than {_MOST_OUTPUT // 1_000_000} MB"
                 elif time.monotonic() > deadline:
                     limit = f"did not end within {timeout:g} s"
-                if limit or stop.wait(0.05):
+                if limit or stop.wait(_POLL_SECONDS):
                     break
         finally:
-            # The whole session: workers of data sets must not outlive the run.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._child.pid, signal.SIGKILL)
-            self._child.wait()
-            self._watch.kill()
-            self._watch.communicate()
+            # All that it has started, too: workers of data sets must not outlive the run.
+            self.code = self._child.end()
+            if not self._server.alive:
+                self.output.write_bytes(self.output.read_bytes() + self._server.output)
         return limit
+
+
+_lock = threading.Lock()
+_servers: list[ForkServer] = []
+
+
+def _server() -> ForkServer:
+    """The one of this process, which lives as long; a new one if that has been killed."""
+    with _lock:
+        if not _servers or not _servers[-1].alive:
+            _servers.append(ForkServer(_environment()))
+        return _servers[-1]
+
+
+def _environment() -> dict[str, str]:
+    """What a child finds of this process's environment, with what keeps it quiet."""
+    environment = {
+        "GLOG_v": "3",
+        **os.environ,
+        "MPLBACKEND": "Agg",
+        "PYTHONUNBUFFERED": "1",
+        "PATH": os.pathsep.join((os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath))),
+    }
+    environment.pop("MS_JIT", None)
+    return environment
 
 
 def _run(out: Path, output: Path, limit: str | None, code: int) -> Run:

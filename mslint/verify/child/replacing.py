@@ -18,6 +18,11 @@ def replace_everywhere(original: Any, substitute: Any) -> None:
         setattr(module, attribute, substitute)
 
 
+def prepare_replacing() -> None:
+    """Look through MindSpore now instead of at the first replacement."""
+    _holders()
+
+
 @cache
 def _holders() -> dict[int, list[tuple[ModuleType, str]]]:
     """Where functions and classes of MindSpore are held: by the identity of the object, as modules first have it."""

@@ -14,7 +14,7 @@ _root = ""
 
 
 def install(folder: Path, root: str) -> None:
-    """Have the compiler dump the last stage of every graph; must come before MindSpore is imported.
+    """Have the compiler dump the last stage of every graph, from the first one that it compiles.
 
     ``root`` is the folder of the user's code: lines of libraries are left out, the line that calls them stands for them.
     """
