@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+SCRATCH = "mslint-verify-"
+"""How the names of our folders in the temporary directory begin."""
 _MARKERS = (".git", "pyproject.toml", "setup.py", "setup.cfg", "mslint.toml")
 _LARGEST_COPY = 1_000_000
 _LARGEST_FOLDER = 2_000
@@ -88,6 +90,7 @@ class _Copy:
     def __init__(self, script: Path, replacements: Mapping[Path, bytes], *, shallow: bool) -> None:
         """``shallow`` copies only the folders in which the script and the replaced files lie, and links the others."""
         self._shallow = shallow
+        self._temporary = Path(tempfile.gettempdir()).resolve()
         self._replacements = replacements
         needed = [script, *replacements]
         self._needed = {script, *replacements}.union(*(path.parents for path in needed))
@@ -109,6 +112,9 @@ class _Copy:
 
     def _inner_folder(self, entry: os.DirEntry[str], source: Path, target: Path) -> None:
         needed = source in self._needed
+        if source.parent == self._temporary and entry.name.startswith(SCRATCH):
+            # The temporary directory lies in the project: this is where the copies go.
+            return
         if not needed and (
             entry.name.startswith(".") or entry.name == "__pycache__" or (source / "pyvenv.cfg").exists()
         ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import networkx as nx
@@ -13,7 +14,7 @@ from mslint.verify.compare import compare_arrays
 from mslint.verify.entry import may_define
 from mslint.verify.imports import project_files
 from mslint.verify.mindir import peak_bytes, saved_bytes
-from mslint.verify.mirror import build, project_root
+from mslint.verify.mirror import SCRATCH, build, project_root
 
 NAN, INFINITE = float("nan"), float("inf")
 
@@ -140,6 +141,18 @@ def test_the_mirror_copies_what_is_small_and_leaves_out_what_is_hidden(tmp_path:
     assert (mirror.root / "data" / "large").is_symlink()
     assert (mirror.root / "many").is_symlink()
     assert not (mirror.root / "data").is_symlink()
+
+
+def test_the_mirror_does_not_copy_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The temporary directory may lie in the project: ``TMPDIR=$PWD/tmp``."""
+    script, temporary = tmp_path / "train.py", tmp_path / "tmp"
+    script.touch()
+    scratch = temporary / f"{SCRATCH}1" / "tree"
+    (temporary / "given").mkdir(parents=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    mirror = build(tmp_path, script, tmp_path, {}, scratch)
+    assert sorted(path.name for path in mirror.root.iterdir()) == ["tmp", "train.py"]
+    assert [path.name for path in (mirror.root / "tmp").iterdir()] == ["given"]
 
 
 def test_memory_of_a_graph_by_hand() -> None:
