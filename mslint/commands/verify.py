@@ -41,7 +41,12 @@ def add_arguments(parser: ArgumentParser) -> None:
         default=[],
         help="apply this one to the script and to the files of the project that it imports; repeatable",
     )
-    rewrite.add_argument("--against", metavar="OTHER.py", type=Path, help="compare with this version of the script")
+    rewrite.add_argument(
+        "--against",
+        metavar="OTHER.py",
+        type=Path,
+        help="compare with this version of the script, which in another folder uses the modules there",
+    )
     parser.add_argument("--unsafe-fixes", action="store_true", help="apply those that may change numbers too")
     parser.add_argument("--target-version", metavar="X.Y", type=_version, help="MindSpore to write for (default: 2.10)")
     parser.add_argument("--entry", metavar="FUNC", help="import the script and call this function of it")
@@ -154,13 +159,16 @@ def _verification(options: Namespace, target_version: Version) -> Verification:
     from mslint.verify import MODES, Conditions, Verification, verify
 
     script: Path = options.script
-    if options.against is not None:
-        _parsed(options.against)
-        replacements = {script.resolve(strict=True): options.against.read_bytes()}
+    other: Path | None = options.against
+    if other is not None:
+        _parsed(other)
+        # A version of the script beside it; or one that has, elsewhere, modules of its own beside it.
+        apart = other.resolve(strict=True).parent != script.resolve(strict=True).parent
+        replacements = {} if apart else {script.resolve(): other.read_bytes()}
     else:
         target = options.target_version or target_version
         replacements = rewritten(script, options.codemod, target, options.unsafe_fixes)
-    if not replacements:
+    if other is None and not replacements:
         reason = f"{', '.join(options.codemod)} changes nothing here, there is nothing to verify"
         if not options.unsafe_fixes:
             reason += " (--unsafe-fixes may change more; `mslint fix --diff` says what is left, and why)"
@@ -182,6 +190,7 @@ def _verification(options: Namespace, target_version: Version) -> Verification:
         ),
         views=options.output_format == "html",
         time_rounds=_TIME_ROUNDS if options.time else 0,
+        against=other if other is not None and not replacements else None,
     )
     return replace(verification, codemods=tuple(options.codemod))
 

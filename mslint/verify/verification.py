@@ -16,8 +16,9 @@ from pathlib import Path
 from mslint.findings import Verdict
 from mslint.verify.compare import compare_step, random_operators
 from mslint.verify.conditions import Conditions
+from mslint.verify.imports import project_files
 from mslint.verify.job import Job, Timing
-from mslint.verify.mirror import Mirror, build, project_root
+from mslint.verify.mirror import SCRATCH, build, project_root
 from mslint.verify.process import Run, launch, run
 from mslint.verify.ranks import Rank, tell_ranks_apart
 from mslint.verify.result import ModeResult, Rewrite, StepResult, StepTime, Verification
@@ -58,10 +59,12 @@ def verify(
     working_directory: Path | None = None,
     views: bool = False,
     time_rounds: int = 0,
+    against: Path | None = None,
 ) -> Verification:
     """Run a script as it is and with some files replaced up to the first training steps, and compare these.
 
-    ``replacements`` maps files of the user to their new content; ``arguments`` are the script's own; with
+    ``replacements`` maps files of the user to their new content; with ``against`` another script stands in for that,
+    which runs in its own project, beside its own modules; ``arguments`` are the script's own; with
     ``entry`` it is imported and that function called, instead of being run as the main program; ``timeout`` (seconds)
     and ``memory_gb`` hold for each run, of which there are two a mode, four where dropout has to be switched
     off; ``conditions`` say what the script finds there, and whether steps are run (else graph mode alone is looked at).
@@ -77,13 +80,11 @@ def verify(
     script = script.resolve(strict=True)
     directory = (working_directory or Path.cwd()).resolve()
     replaced = {path.resolve(): content for path, content in replacements.items()}
-    root = project_root(script, directory, replaced)
-    with tempfile.TemporaryDirectory(prefix="mslint-verify-", ignore_cleanup_errors=True) as folder:
+    original = _Side(project_root(script, directory, replaced), script, directory, {})
+    rewritten = replace(original, replacements=replaced) if against is None else _beside(original, against)
+    with tempfile.TemporaryDirectory(prefix=SCRATCH, ignore_cleanup_errors=True) as folder:
         sides = _Sides(
-            root,
-            script,
-            directory,
-            replaced,
+            {"original": original, "rewritten": rewritten},
             tuple(arguments),
             entry,
             timeout,
@@ -109,21 +110,63 @@ def verify(
         verdict=verdict,
         reason=reason,
         modes=results,
-        rewrites=tuple(
-            Rewrite(str(path), _text(path.read_bytes() if path.exists() else b""), _text(content))
-            for path, content in replaced.items()
-        ),
+        rewrites=_rewrites(original, rewritten),
     )
+
+
+@dataclass(frozen=True)
+class _Side:
+    """A script in its project."""
+
+    root: Path
+    script: Path
+    directory: Path
+    """The working directory."""
+    replacements: Mapping[Path, bytes]
+    """What stands for files of the project."""
+
+
+def _beside(original: _Side, script: Path) -> _Side:
+    """The other side if it is another script: its working directory lies as that of the original lies."""
+    script = script.resolve(strict=True)
+    directory = original.directory
+    if not script.is_relative_to(directory):
+        directory = Path(os.path.normpath(script.parent / os.path.relpath(directory, original.script.parent)))
+        if not directory.is_dir():
+            directory = script.parent
+    return _Side(project_root(script, directory, {}), script, directory, {})
+
+
+def _rewrites(original: _Side, rewritten: _Side) -> tuple[Rewrite, ...]:
+    """What the sides do not have in common: replaced files, or the modules that two scripts import."""
+    if original.script == rewritten.script:
+        return tuple(
+            Rewrite(str(path), _text(path.read_bytes() if path.exists() else b""), _text(content))
+            for path, content in rewritten.replacements.items()
+        )
+    sides = [_modules(side) for side in (original, rewritten)]
+    texts = {
+        place: tuple(_text(side[place].read_bytes()) if place in side else "" for side in sides)
+        for place in {**sides[0], **sides[1]}
+    }
+    return tuple(
+        Rewrite(str((sides[0] if place in sides[0] else sides[1])[place]), before, after)
+        for place, (before, after) in texts.items()
+        if before != after
+    )
+
+
+def _modules(side: _Side) -> dict[str, Path]:
+    """The script and what it imports of its project, by their place beside it."""
+    others = {os.path.relpath(path, side.script.parent): path for path in project_files(side.script)[1:]}
+    return {"": side.script, **others}
 
 
 @dataclass(frozen=True)
 class _Sides:
     """The two sides of one verification, and how to run them."""
 
-    root: Path
-    script: Path
-    directory: Path
-    replacements: Mapping[Path, bytes]
+    sides: Mapping[str, _Side]
     arguments: tuple[str, ...]
     entry: str | None
     timeout: float
@@ -243,7 +286,8 @@ class _Sides:
         self, mode: str, side: str, *, dropout: bool = True, replay: Path | None = None, timing: Timing | None = None
     ) -> Job:
         place = self._place(mode, side, dropout=dropout, timed=timing is not None)
-        mirror = self._mirror(self.replacements if side == "rewritten" else {}, place / "tree")
+        project = self.sides[side]
+        mirror = build(project.root, project.script, project.directory, project.replacements, place / "tree")
         return Job(
             script=str(mirror.script),
             arguments=list(self.arguments),
@@ -258,12 +302,9 @@ class _Sides:
             timing=timing,
             conditions=self.conditions,
             scratch=str(place),
-            protected=[str(self.root), str(self.directory)],
+            protected=[str(folder) for one in self.sides.values() for folder in (one.root, one.directory)],
             memory_gb=self.memory_gb,
         )
-
-    def _mirror(self, replacements: Mapping[Path, bytes], target: Path) -> Mirror:
-        return build(self.root, self.script, self.directory, replacements, target)
 
 
 def _conclude(original: Run, rewritten: Run | None, steps: Sequence[StepResult]) -> tuple[Verdict, str]:

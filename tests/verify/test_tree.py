@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from mslint.findings import Verdict
 from mslint.verify import verify
 
-from .scripts import GRAD_OPERATION, STEP_CELL, VALUE_AND_GRAD
+from .scripts import GRAD_OPERATION, STEP_CELL, VALUE_AND_GRAD, step_cell
 
 STEP = """\
 import mindspore as ms
@@ -96,6 +97,22 @@ def test_paths_work_and_nothing_is_written(layout: str, project: Path, monkeypat
     assert f"writing {project / 'forbidden.txt'}: led to a temporary folder" in verification.stand_ins
     assert f"writing {project / 'removed.txt'}: refused" in verification.stand_ins
     assert _listing(project.parent) == before
+
+
+def test_each_of_two_scripts_uses_the_modules_beside_it(tmp_path: Path) -> None:
+    for name, factor, rate in (("old", 2, 6), ("new", 3, 4), ("other", 3, 5)):
+        (tmp_path / name).mkdir()
+        text = step_cell(VALUE_AND_GRAD, setup="from factors import FACTOR\nRATE = float(open('rate').read())")
+        (tmp_path / name / "train.py").write_text(text.replace("- y).mean()", "- y).mean() * FACTOR * RATE"))
+        (tmp_path / name / "factors.py").write_text(f"FACTOR = {factor}\n")
+        (tmp_path / name / "rate").write_text(str(rate))
+    old = tmp_path / "old"
+    options: dict[str, Any] = {"modes": ["pynative"], "working_directory": old}
+    verification = verify(old / "train.py", {}, against=tmp_path / "new" / "train.py", **options)
+    assert verification.verdict is Verdict.EQUIVALENT, verification.reason
+    assert [Path(changed).name for changed in verification.changed] == ["factors.py"]
+    verification = verify(old / "train.py", {}, against=tmp_path / "other" / "train.py", **options)
+    assert verification.verdict is Verdict.DIFFERENT, verification.reason
 
 
 def _listing(folder: Path) -> dict[str, tuple[int, bytes | None]]:
