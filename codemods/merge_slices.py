@@ -7,6 +7,7 @@ from itertools import pairwise, takewhile
 import libcst as cst
 
 from codemods.base import Codemod, Manual
+from codemods.inert_statements import variables_bound
 from codemods.inlining import (
     Strength,
     Written,
@@ -22,7 +23,7 @@ from codemods.inlining import (
     writes_in_place,
 )
 from codemods.leftovers import drop_leftovers, is_plain
-from codemods.statements import in_lines, indentation, inner_comments, insert_after, one_line
+from codemods.statements import call, in_lines, indentation, inner_comments, insert_after, newline, one_line
 from mslint.findings import Applicability, Edit, Finding, Fix
 from mslint.semantics.extents import called
 from mslint.semantics.formula import Expression, numbers, operator_of, read
@@ -31,6 +32,7 @@ from mslint.semantics.module import Binding, Module, find, walk
 from mslint.semantics.pieces import FragmentGroup, Fragments, Piece
 from mslint.semantics.reaching import reaching
 from mslint.semantics.rows import GrowingConcat
+from mslint.semantics.sensitivity import is_name
 from mslint.semantics.tensors import Kind, values_at
 
 _JOINING = ("concat", "cat", "concatenate")
@@ -321,6 +323,10 @@ class _Growing:
         statement = growing.gathered.node
         if not isinstance(statement, cst.Assign) or not isinstance(statement.value, cst.Call):
             raise Manual("the concatenation is part of a larger expression; collect the parts in a list")
+        if len(statement.targets) > 1:
+            raise Manual("what grows has several names; give each a statement of its own")
+        if not isinstance(statement.targets[0].target, cst.Name):
+            raise Manual(f"`{self.name}` is no local variable, and others may read it; collect the parts in a list")
         self.statement = statement
         self.glue = statement.value
         check_unsharded(module, self.glue)
@@ -330,7 +336,10 @@ class _Growing:
             raise Manual("the loop may be left early; collect the parts in a list and concatenate where it is left")
         if isinstance(module.parents[self.loop], cst.Module) or statement_of(module, statement) is None:
             raise Manual("the loop stands at module level; collect the parts in a list")
+        if any(isinstance(item, cst.Try) for item in module.ancestors(self.loop)):
+            raise Manual("the loop may be left by an exception; collect the parts in a list inside of the try")
         self._check_alone()
+        self._check_same_each_round()
 
     def _check_alone(self) -> None:
         """Refuse where another statement or a loop around this one lets the variable grow, or writes what was added."""
@@ -351,6 +360,25 @@ class _Growing:
                     "what is written a name of its own"
                 )
 
+    def _check_same_each_round(self) -> None:
+        """Refuse where the parts, or how they are put together, are something else once the loop is through."""
+        module = self.module
+        holder = self.glue.args[0].value
+        parts = set(find(holder, cst.Name))
+        changed = {*variables_bound(module, self.loop)} - {self.name}
+        for name in find(self.glue, cst.Name):
+            if name not in parts and name.value in changed:
+                raise Manual(
+                    f"`{name.value}` says how to concatenate in each round; collect the parts in a list by hand"
+                )
+        # In graph mode `x += 1` writes to the tensor that x is: a list of such sums is the last one over and over (2.10.0).
+        for write in find(self.loop.body, cst.AugAssign):
+            if any(is_name(write.target, name.value) for name in parts):
+                raise Manual(
+                    f"row {module.start(write).row} writes to `{module.code(write.target)}` in place in graph mode, which a "
+                    "list would see too; assign the result to it"
+                )
+
     def _adds(self, call: cst.Call) -> bool:
         """Tell whether ``call`` puts something together with the variable, to be its new value."""
         assigned = self.module.parents[call]
@@ -364,10 +392,11 @@ class _Growing:
         parts = self._parts()
         indent = indentation(module, self.loop)
         collected = free_name(module, self.loop, f"{self.name.rstrip('_')}_parts")
-        added = f"{collected}.append({parts[0]})" if len(parts) == 1 else f"{collected}.extend([{', '.join(parts)}])"
         branches = self._first_round(parts)
+        if branches is not None:
+            self._check_not_tested()
         start = "" if branches is not None else self.name
-        edits = [module.replace(branches or self.statement, added)]
+        edits = [self._adding(branches or self.statement, collected, parts)]
         before = self._before()
         value = before.body[0] if before is not None else None
         if isinstance(value, cst.Assign) and (branches is None or _is_none(value.value)):
@@ -379,6 +408,17 @@ class _Growing:
         line = f"{indent}{self.name} = {self._joined(collected)}"
         edits.append(insert_after(module, self.loop, in_lines(module, [line])))
         return tuple(edits)
+
+    def _adding(self, replaced: cst.CSTNode, collected: str, parts: list[str]) -> Edit:
+        module = self.module
+        method, start, end = ("append", "", "") if len(parts) == 1 else ("extend", "[", "]")
+        statement = replaced if isinstance(replaced, cst.If) else statement_of(module, replaced)
+        assert statement is not None
+        indent = indentation(module, statement)
+        if replaced is not statement and module.start(replaced) != module.start(statement):
+            return module.replace(replaced, f"{collected}.{method}({start}{', '.join(parts)}{end})")
+        lines = call(module, indent, f"{collected}.{method}({start}", parts, f"{end})")
+        return module.replace(replaced, newline(module).join(lines)[len(indent) :])
 
     def _parts(self) -> list[str]:
         """Return what each round adds."""
@@ -429,6 +469,17 @@ class _Growing:
         comparison = test.comparisons[0]
         is_equal = isinstance(comparison.operator, cst.Equal)
         return counts and is_equal and self.module.code(comparison.comparator) == start
+
+    def _check_not_tested(self) -> None:
+        """Refuse where the code below asks whether a loop of no rounds has left the variable as it was."""
+        module = self.module
+        function = module.enclosing(self.loop, cst.FunctionDef)
+        for test in find(function, cst.Comparison) if function is not None else ():
+            if is_name(test.left, self.name) and isinstance(test.comparisons[0].operator, (cst.Is, cst.IsNot)):
+                raise Manual(
+                    f"row {module.start(test).row} asks whether there was a round at all; collect the parts in a list and "
+                    "ask that"
+                )
 
     def _before(self) -> cst.SimpleStatementLine | None:
         """Return the statement before the loop that starts the variable, if nothing but the loop reads it."""

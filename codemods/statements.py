@@ -11,6 +11,9 @@ import libcst as cst
 from mslint.findings import Edit, Position
 from mslint.semantics.module import Module
 
+_CRAMPED = 0.75
+"""The share of a line before the bracket from which on arguments do not stand behind it."""
+
 
 def indentation(module: Module, statement: cst.CSTNode) -> str:
     """Return the white space before ``statement`` in its line."""
@@ -111,11 +114,23 @@ def in_lines(module: Module, lines: list[str]) -> str:
 
 
 def call(module: Module, indent: str, head: str, arguments: list[str], tail: str = ")") -> list[str]:
-    """Return ``head(arguments)`` as lines no longer than the file's; ``head`` ends with the opening bracket."""
+    """Return ``head(arguments)`` as lines no longer than the file's; ``head`` ends with the opening bracket.
+
+    The arguments stand side by side below the first of them; where that leaves them little room, in lines of their own.
+    """
     whole = f"{indent}{head}{', '.join(arguments)}{tail}"
     limit = line_limit(module)
     if len(whole) <= limit or not arguments:
         return [whole]
+    aligned = _aligned(indent, head, arguments, tail, limit)
+    inside = f"{indent}{module.tree.default_indent}{', '.join(arguments)}"
+    cramped = max(map(len, aligned)) > limit or len(indent + head) > _CRAMPED * limit
+    if cramped and len(inside) <= limit and tail.startswith(")"):
+        return [f"{indent}{head}", inside, f"{indent}{tail}"]
+    return aligned
+
+
+def _aligned(indent: str, head: str, arguments: list[str], tail: str, limit: int) -> list[str]:
     lines: list[str] = []
     current = f"{indent}{head}"
     margin = " " * len(current)

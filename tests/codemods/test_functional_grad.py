@@ -1114,6 +1114,18 @@ def test_weights_that_are_chosen_after_the_forward_pass_are_those_of_the_merged_
     assert "grads = ms.grad(net, None, weights)(x, y)" in rewrite(tmp_path, script(body), unsafe=True).text
 
 
+def test_a_long_gradient_function_leaves_its_arguments_a_line(tmp_path: Path) -> None:
+    head = "# a line that is no code does not count for how long lines may become " + "#" * 60
+    body = """
+    loss = net(x, y)
+    grads = op(net, list(filter(lambda p: p.requires_grad, net.get_parameters())))(x, y)
+    """
+    assert rewrite(tmp_path, head + script(body), unsafe=True).text.endswith(
+        "    loss, grads = ms.value_and_grad(net, None, list(filter(lambda p: p.requires_grad, net.get_parameters())))(\n"
+        "        x, y\n    )\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("target", "sens"),
     [("loss", "loss"), ("found['loss']", "ops.exp(found['loss'])"), ("self.loss", "ops.exp(self.loss)")],

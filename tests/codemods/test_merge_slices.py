@@ -91,6 +91,16 @@ REWRITTEN = {
         "    out_parts.append(conv(feature))\nout = ops.cat(out_parts)\nreturn out\n",
         Applicability.SAFE,
     ),
+    "a long part": (
+        "out = None\nfor i, conv in enumerate(convs):\n    if i == 0:\n"
+        "        out = conv(ops.relu(x) + ops.exp(x) * ops.abs(x) * 2 + 1 + x)\n    else:\n"
+        "        out = ops.cat(\n            [out, conv(ops.relu(x) + ops.exp(x) * ops.abs(x) * 2 + 1 + x)]\n        )\n"
+        "return out\n",
+        "out_parts = []\nfor i, conv in enumerate(convs):\n    out_parts.append(\n"
+        "        conv(ops.relu(x) + ops.exp(x) * ops.abs(x) * 2 + 1 + x)\n    )\n"
+        "out = ops.cat(out_parts)\nreturn out\n",
+        Applicability.SAFE,
+    ),
     "a first round of its own": (
         "out = None\nfor i, conv in enumerate(convs):\n    if i == 0:\n        out = conv(x)\n    else:\n"
         "        out = ops.cat([out, conv(x)])\nreturn out\n",
@@ -160,6 +170,32 @@ REFUSED = {
     "a part that is written in place later": (
         "out = x\nfor i, conv in enumerate(convs):\n    out = ops.concat((out, box), 1)\n    box[:, 0] = i\nreturn out\n",
         "`box` is written in place in row 10",
+    ),
+    "a part that is written in place in graph mode": (
+        "out = x\nsum = x\nfor conv in convs:\n    sum += conv(x)\n    out = ops.concat((out, sum), 1)\nreturn out\n",
+        "row 10 writes to `sum` in place in graph mode",
+    ),
+    "an axis of its own in each round": (
+        "out = x\nfor i, conv in enumerate(convs):\n    out = ops.concat((out, conv(x)), i % 2)\nreturn out\n",
+        "`i` says how to concatenate in each round",
+    ),
+    "a loop that may have no rounds": (
+        "out = None\nfor i, conv in enumerate(convs):\n    if i == 0:\n        out = conv(x)\n    else:\n"
+        "        out = ops.cat([out, conv(x)])\nreturn x if out is None else out\n",
+        "row 13 asks whether there was a round at all",
+    ),
+    "a loop that an exception may end": (
+        "out = x\ntry:\n    for conv in convs:\n        out = ops.cat([out, conv(x)])\nexcept ValueError:\n    pass\n"
+        "return out\n",
+        "may be left by an exception",
+    ),
+    "two names for what grows": (
+        "out = both = x\nfor conv in convs:\n    out = both = ops.cat([out, conv(x)])\nreturn out + both\n",
+        "what grows has several names",
+    ),
+    "an attribute": (
+        "self.out = x\nfor conv in convs:\n    self.out = ops.cat([self.out, conv(x)])\nreturn self.out\n",
+        "`self.out` is no local variable",
     ),
     "parts put before": (
         "out = x\nfor conv in convs:\n    out = ops.concat((conv(x), out), 1)\nreturn out\n",
