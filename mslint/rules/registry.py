@@ -119,7 +119,7 @@ BUILT_IN = (
         "MS203",
         "fragmented-slicing",
         "mslint.rules.loss.fragmented_slicing:FragmentedSlicing",
-        (b"range(", b"enumerate(", b"zip(", b"concat", b"Concat", b"[:", b"[...", b", :"),
+        (b"range(", b"enumerate(", b"zip(", b"concat", b"Concat", b"cat(", b"[:", b"[...", b", :"),
     ),
     BuiltIn("MS204", "boolean-mask", "mslint.rules.loss.boolean_mask:BooleanMask", (b"[",)),
     BuiltIn("MS301", "unsharded-dataset", "mslint.rules.data.unsharded_dataset:UnshardedDataset", (b"Dataset",)),

@@ -93,7 +93,7 @@ class FragmentedSlicing(Rule):
     severity = Severity.WARNING
     summary = "rows or columns of a tensor are computed one by one and put together again"
     codemod = ("merge-slices", "vectorize-rows")
-    triggers = (b"range(", b"enumerate(", b"zip(", b"concat", b"Concat", b"[:", b"[...", b", :")
+    triggers = (b"range(", b"enumerate(", b"zip(", b"concat", b"Concat", b"cat(", b"[:", b"[...", b", :")
     INVALID = (
         # The batch dimension, results in a list that is stacked.
         """
