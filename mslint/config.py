@@ -22,10 +22,12 @@ NEWEST: Version = (2, 10)
 
 @dataclass(frozen=True)
 class VerifySettings:
-    """``[tool.mslint.verify]``: what ``mslint verify`` takes where its command line does not say. None: not given."""
+    """``[tool.mslint.verify]``: how scripts are run, where the command line does not say. None: not given."""
 
     entry: str | None = None
     args: tuple[str, ...] = ()
+    fake_data: bool = False
+    inputs: tuple[str, ...] = ()
     ranks: int | None = None
     timeout: float | None = None
 
@@ -165,6 +167,8 @@ def _config(file: Path, table: Mapping[str, object]) -> Config:
         verify=VerifySettings(
             entry=verify.string("entry", "main"),
             args=verify.strings("args", "--epochs=1"),
+            fake_data=verify.flag("fake-data"),
+            inputs=verify.strings("inputs", "image=float32[4,3,32,32]"),
             ranks=verify.whole_number("ranks"),
             timeout=verify.number("timeout"),
         ),
@@ -217,6 +221,12 @@ class _Reader:
         value = self.table.get(key, {})
         if not isinstance(value, Mapping):
             raise self._must(key, f"be a table: write [tool.mslint.{key}] above its keys")
+        return value
+
+    def flag(self, key: str) -> bool:
+        value = self.table.get(key, False)
+        if not isinstance(value, bool):
+            raise self._must(key, "be true or false")
         return value
 
     def whole_number(self, key: str) -> int | None:

@@ -58,7 +58,7 @@ def _settings(config: Config) -> dict[str, object]:
         "exclude": sorted(f"{name}/" for name in SKIPPED) if config.exclude is None else list(config.exclude),
         "target-version": ".".join(map(str, config.target_version)),
         "per-file-ignores": {pattern: list(codes) for pattern, codes in config.per_file_ignores.items()},
-        "verify": {key: getattr(config.verify, key) for key in VERIFY_KEYS},
+        "verify": {key: getattr(config.verify, key.replace("-", "_")) for key in VERIFY_KEYS},
     }
     return {**found, **usual}
 
@@ -84,4 +84,6 @@ def _line(key: str, value: object) -> str:
 def _value(value: object) -> str:
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, bool):
+        return str(value).lower()
     return quoted(value) if isinstance(value, str) else str(value)

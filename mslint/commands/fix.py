@@ -25,7 +25,7 @@ from mslint.report.style import Style
 from mslint.rules.registry import all_rules
 from mslint.source.files import python_files
 from mslint.source.notebook import Notebook, in_cells
-from mslint.source.text import Source, Unreadable, read
+from mslint.source.text import Source, Unreadable, read, shown
 from mslint.source.write import write_all
 
 OPERANDS = "[PATH ...]"
@@ -58,7 +58,7 @@ def run(options: Namespace) -> int:
     deliver = _show if options.diff else _save
     results: list[Rewritten] = []
     groups = list(_groups(done))
-    refused = _refused(groups, work) if options.verify else {}
+    refused, proven = _proven(groups, work) if options.verify else ({}, {})
     for group in groups:
         problems = [problem for result in group for problem in (*result.failures, *_syntax_errors(result))]
         if not problems:
@@ -69,7 +69,10 @@ def run(options: Namespace) -> int:
             results.append(replace(result, left=tuple(_unsilenced(result, work.notebooks, baselines))))
     # The summary gives way where standard output is a patch, or a source that came through standard input.
     piped = options.diff or STDIN in work.paths
-    print(_summary(results, options.diff, refused), end="", file=sys.stderr if piped else sys.stdout)
+    lines = [*_done(results, options.diff), *_told_of(refused, proven), *_left(results)]
+    if not lines and len(results) == len(sources):
+        lines = [translated("Nothing to fix.")]
+    print("".join(f"{line}\n" for line in lines), end="", file=sys.stderr if piped else sys.stdout)
     if len(results) < len(sources):
         return 2
     return int(any(result.changed if options.diff else result.left for result in results) or bool(refused))
@@ -84,20 +87,24 @@ def _unsilenced(result: Rewritten, notebooks: Mapping[Path, Notebook], baselines
     return baselines.fresh(left, current.texts(), exempt=())
 
 
-def _refused(groups: Sequence[Sequence[Rewritten]], work: Work) -> dict[str, str]:
-    """Take back the rewrites that a verification does not prove; return the reasons by name of the file."""
-    from mslint.commands.proof import unproven
+def _proven(groups: Sequence[Sequence[Rewritten]], work: Work) -> tuple[dict[str, str], dict[Path, str]]:
+    """Take back the rewrites that running the scripts does not prove.
+
+    Return the reasons by name of the file, and by script what it has proven.
+    """
+    from mslint.commands.proof import prove
 
     candidates = [
         group for group in groups if any(r.changed_code for r in group) and not any(r.failures for r in group)
     ]
+    proof = prove(candidates, work.program, lambda script: work.configurations.of(script).verify)
     refused: dict[str, str] = {}
-    for number, reason in unproven(candidates, work.program).items():
+    for number, reason in proof.doubts.items():
         for result in candidates[number]:
             if result.changed:
                 refused[result.source.filename] = reason
             result.give_up()
-    return refused
+    return refused, proof.runs
 
 
 def _chosen(names: Sequence[str]) -> tuple[AnyCodemod, ...]:
@@ -182,34 +189,31 @@ def _patch_lines(data: bytes) -> list[bytes]:
     return io.BytesIO(data).readlines()
 
 
-def _summary(results: Sequence[Rewritten], dry: bool, refused: Mapping[str, str]) -> str:
+def _done(results: Sequence[Rewritten], dry: bool) -> Iterator[str]:
     applied = [finding for result in results for finding in result.applied]
-    changed = sum(result.changed for result in results)
-    left = [finding for result in results for finding in result.left]
-    lines: list[str] = []
     if applied:
-        findings, files = counted(len(applied), "finding"), counted(changed, "file")
+        findings = counted(len(applied), "finding")
+        files = counted(sum(result.changed for result in results), "file")
         would = translated("Would fix {findings} in {files}.", findings=findings, files=files)
-        lines.append(would if dry else translated("Fixed {findings} in {files}.", findings=findings, files=files))
+        yield would if dry else translated("Fixed {findings} in {files}.", findings=findings, files=files)
     for (name, codemod), number in sorted(_tally(applied).items()):
-        lines.append(translated("  {number} {name} (by {codemod})", number=number, name=name, codemod=codemod))
+        yield translated("  {number} {name} (by {codemod})", number=number, name=name, codemod=codemod)
+
+
+def _told_of(refused: Mapping[str, str], proven: Mapping[Path, str]) -> Iterator[str]:
+    if proven:
+        yield translated("Proven by running {scripts}:", scripts=counted(len(proven), "script"))
+        yield from (f"  {shown(script)}: {reason}" for script, reason in proven.items())
     if refused:
-        files = counted(len(refused), "file")
-        one, several = (
-            translated("Left {files} as it is, not proven:", files=files),
-            translated("Left {files} as they are, not proven:", files=files),
-        )
-        lines.append(one if len(refused) == 1 else several)
-        lines += [f"  {name}: {reason}" for name, reason in refused.items()]
+        yield translated("Not proven, left as before: {files}", files=counted(len(refused), "file"))
+        yield from (f"  {name}: {reason}" for name, reason in refused.items())
+
+
+def _left(results: Sequence[Rewritten]) -> Iterator[str]:
+    left = [finding for result in results for finding in result.left]
     if left:
-        findings = counted(len(left), "finding")
-        one, several = (
-            translated("Left {findings} as it is:", findings=findings),
-            translated("Left {findings} as they are:", findings=findings),
-        )
-        lines.append(one if len(left) == 1 else several)
-        lines += [f"  {_place(finding)}: {finding.code} {_reason(finding)}" for finding in left]
-    return "".join(f"{line}\n" for line in lines or [translated("Nothing to fix.")])
+        yield translated("Left as before: {findings}", findings=counted(len(left), "finding"))
+        yield from (f"  {_place(finding)}: {finding.code} {_reason(finding)}" for finding in left)
 
 
 def _tally(findings: Sequence[Finding]) -> Counter[tuple[str, str]]:

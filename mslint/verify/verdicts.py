@@ -19,13 +19,15 @@ _SETTINGS = (".cfg", ".ini", ".json", ".toml", ".txt", ".yaml", ".yml")
 _LARGEST_SETTINGS = 1_000_000
 
 
-def fingerprint(script: Path, replacements: Mapping[Path, bytes]) -> str:
+def fingerprint(script: Path, replacements: Mapping[Path, bytes], settings: object = None) -> str:
     """Return what the verdict on ``script`` with ``replacements`` rests on, as a digest.
 
-    That is the versions of mslint, MindSpore and NumPy, and the content, before and after, of the script, of the project's
-    files that it imports and of the settings beside them. Data is not part of it.
+    That is the versions of mslint, MindSpore and NumPy, the ``settings`` that it is run with (by their repr), and the
+    content, before and after, of the script, of the project's files that it imports and of the settings beside them. Data is
+    not part of it.
     """
     digest = hashlib.sha256(repr([(name, version(name)) for name in _PACKAGES]).encode())
+    digest.update(repr(settings).encode("utf-8", "surrogateescape"))
     files = {path.resolve() for path in (*project_files(script), *replacements)}
     for path in sorted(files.union(_settings(files))):
         for content in (path.read_bytes(), replacements.get(path, b"")):

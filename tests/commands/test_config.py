@@ -160,7 +160,7 @@ def test_links_and_parent_folders_do_not_lead_astray(cli, project: Path, script:
 def test_what_holds_is_printed_as_toml_that_means_the_same(cli, project: Path, script: Path) -> None:
     (project / "pyproject.toml").write_text(
         '[tool.mslint]\nignore = ["data"]\nper-file-ignores = {"训练/\\"*" = ["MS9"], "a.py" = ["MS1"]}\n'
-        'baseline = "known.toml"\nverify = {args = ["--n", "1"], timeout = 2.5}\n'
+        'baseline = "known.toml"\nverify = {args = ["--n", "1"], fake-data = true, timeout = 2.5}\n'
     )
     code, out, err = cli("config", script)
     assert (code, err) == (0, "")
@@ -173,7 +173,14 @@ def test_what_holds_is_printed_as_toml_that_means_the_same(cli, project: Path, s
     assert again.splitlines()[1:] == out.splitlines()[1:]
     printed = json.loads(cli("config", script, "--output-format", "json").out)
     assert printed["file"] == str(project / "mslint.toml")
-    assert printed["settings"]["verify"] == {"entry": None, "args": ["--n", "1"], "ranks": None, "timeout": 2.5}
+    assert printed["settings"]["verify"] == {
+        "entry": None,
+        "args": ["--n", "1"],
+        "fake-data": True,
+        "inputs": [],
+        "ranks": None,
+        "timeout": 2.5,
+    }
 
 
 def test_without_a_configuration_the_defaults_are_printed(cli, project: Path) -> None:
@@ -206,6 +213,9 @@ def test_the_schema_knows_the_keys_that_the_code_knows() -> None:
         ('paths = ["src"]', True),
         ("paths = {}", False),
         ('verify = {entry = "main", args = ["1"], ranks = 2, timeout = 1.5}', True),
+        ('verify = {fake-data = true, inputs = ["image=float32[4,3]"]}', True),
+        ("verify = {fake-data = 1}", False),
+        ('verify = {inputs = "x"}', False),
         ("verify = {ranks = 0}", False),
         ("verify = {ranks = true}", False),
         ("verify = {ranks = 1.5}", False),

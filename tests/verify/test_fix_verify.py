@@ -37,7 +37,8 @@ def test_only_what_is_proven_is_written(project: Path, capsys: pytest.CaptureFix
     assert (project / SAME).read_bytes() != (FIXTURES / "functional_grad" / SAME).read_bytes()
     assert (project / DIFFERENT).read_bytes() == (FIXTURES / "functional_grad" / DIFFERENT).read_bytes()
     assert "Fixed 1 finding in 1 file." in out
-    assert "Left 2 files as they are, not proven:" in out
+    assert "Not proven, left as before: 2 files\n" in out
+    assert f"Proven by running 1 script:\n  {SAME}: loss, gradients" in out
     assert f"  {DIFFERENT}: different: " in out
     assert "  library.py: unverified: " in out
 
@@ -55,6 +56,7 @@ def test_a_verdict_holds_while_nothing_changes_that_it_rests_on(project: Path) -
     (project / "notes.md").write_text("new")
     assert fingerprint(script, after) == key
     assert fingerprint(script, {script: b"import model\n"}) != key
+    assert fingerprint(script, after, "--epochs=1") != key
     (project / "model.py").write_text("x = 2\n")
     changed = fingerprint(script, after)
     assert changed != key
