@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import libcst as cst
 
 from codemods.base import Manual
+from codemods.row_operators import respelled
 from codemods.statements import comments, comments_above
-from mslint.findings import Position
+from mslint.findings import Edit, Position
 from mslint.semantics.cells import is_self, method_of, self_name
 from mslint.semantics.flow import held
 from mslint.semantics.module import Module, children, dotted, find, walk
@@ -77,6 +78,10 @@ class RowFunction:
     arguments: list[Argument] = field(default_factory=list)
     replaced: dict[cst.CSTNode, str] = field(default_factory=dict)
     """Expressions of the body with what stands for them in the function."""
+    respelled: list[Edit] = field(default_factory=list)
+    """Edits of the body that write operators by equal ones that ``vmap`` has a rule for."""
+    imports: list[Edit] = field(default_factory=list)
+    """Edits of the file's imports that these need."""
     mapped: list[tuple[cst.BaseExpression, int]] = field(default_factory=list)
     """The tensors whose rows are handed over, each with the axis of its rows."""
     dropped: list[cst.CSTNode] = field(default_factory=list)
@@ -98,18 +103,19 @@ class RowFunction:
         """The node that binds the loop's variables."""
         return self.loop.node if isinstance(self.loop.node, cst.For) else self.loop.node.for_in
 
-    def text(self, start: Position, end: Position, replaced: Mapping[cst.CSTNode, str]) -> str:
-        """Return the source text from ``start`` to ``end`` with some of its nodes ``replaced``."""
-        inside = [node for node in replaced if start <= self.module.start(node) and self.module.end(node) <= end]
+    def text(self, start: Position, end: Position) -> str:
+        """Return the source text from ``start`` to ``end`` as it stands in the function."""
+        edits = [*self.respelled, *(self.module.replace(node, text) for node, text in self.replaced.items())]
+        inside = [edit for edit in edits if start <= edit.start and edit.end <= end]
         pieces, done = [], start
-        for node in sorted(inside, key=self.module.start):
-            pieces += [self.module.text(done, self.module.start(node)), replaced[node]]
-            done = self.module.end(node)
+        for edit in sorted(inside, key=lambda edit: (edit.start, edit.end)):
+            pieces += [self.module.text(done, edit.start), edit.content]
+            done = edit.end
         return "".join([*pieces, self.module.text(done, end)])
 
     def code(self, node: cst.CSTNode) -> str:
         """Return the text of ``node`` as it stands in the function."""
-        return self.text(self.module.start(node), self.module.end(node), self.replaced)
+        return self.text(self.module.start(node), self.module.end(node))
 
 
 def read_row_function(module: Module, values: Values, loop: RowLoop) -> RowFunction:
@@ -219,6 +225,11 @@ class _Reader:
             return
         function = call.func
         name = self.values.operator(call)
+        other = respelled(self.module, self.values, call) if self.is_computed(call) else None
+        if other is not None and vectorised(other.operator) is Vectorised.ONCE:
+            self.function.respelled += other.edits
+            self.function.imports += other.imports
+            return
         if name is None and isinstance(function, cst.Name) and not self.module.lookup(function.value, call):
             if function.value == "print":
                 raise Manual("the body prints: print after the loop")

@@ -197,7 +197,7 @@ def _from_sum(function: RowFunction, value: cst.BinaryOperation, name: str) -> t
             raise Manual(f"how a round adds to `{name}` is not understood: write `{name} = {name} + ...`")
     if not isinstance(leftmost, cst.Name) or leftmost.value != name:
         raise Manual(f"how a round adds to `{name}` is not understood: write `{name} = {name} + ...`")
-    rest = function.text(function.module.start(first.right), function.module.end(value), function.replaced)
+    rest = function.text(function.module.start(first.right), function.module.end(value))
     subtracts = isinstance(first.operator, cst.Subtract)
     if subtracts and first is not value:
         return f"-{rest}", False, leftmost

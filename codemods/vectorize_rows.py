@@ -40,7 +40,8 @@ class VectorizeRows(Codemod):
         vectorised function is built once, at module level or, where the body runs operators kept in ``self``, in
         ``__init__``: built in ``construct`` it would be compiled anew at each step in PyNative mode as soon as there
         are two of them. MindSpore compiles it in PyNative mode too, so ``MS_JIT=0`` must not be set. An operator that
-        ``vmap`` has no rule for still runs row by row, inside that function; the message names it.
+        ``vmap`` has no rule for is written by an equal one that has one: a sum of floats as ``ops.ReduceSum``, ``x.max()`` as
+        ``x.amax()``. Where there is none, it still runs row by row, inside that function; the message names it.
 
     When it is safe
         The number of rounds provably is the number of rows of every tensor that is read (``range(x.shape[0])``,
@@ -131,7 +132,7 @@ class _Rewrite:
 
     def fix(self) -> Fix:
         vmap = reach(self.module, "mindspore.vmap", self.loop.node)
-        edits = [*vmap.edits, *self._definition(vmap.expression)]
+        edits = [*vmap.edits, *self.row.imports, *self._definition(vmap.expression)]
         edits += self._comprehension() if not isinstance(self.loop.node, cst.For) else self._loop(self.loop.node)
         message = "run the body once for all rows, by mindspore.vmap"
         if self.row.looped:
@@ -258,7 +259,7 @@ class _Rewrite:
             first = Position(self.module.start(line).row - len(comments_above(self.module, line)), 1)
             end = self._end_of(line)
             lines += [""] if lines and not self.module.lines[first.row - 2].strip() else []
-            lines += _dedented(self.row.text(first, end, self.row.replaced), margin)
+            lines += _dedented(self.row.text(first, end), margin)
         for line in statements[-len(collecting) :]:
             above = comments_above(self.module, line)
             row = self.module.start(line).row - len(above)

@@ -40,7 +40,14 @@ _LAYERS = (
 _ARITHMETIC = ("add", "subtract", "multiply", "power", "square", "absolute", "negative", "sum", "clip")
 _PASSING = ("ropout", "dentity", "epend", "top_gradient", "roadcast_to", "roadcastTo")
 _FILLED = ("zeros", "ones", "full")
-_CASTS = ("astype", "cast", "float", "half", "to")
+_CASTS = ("astype", "cast", "float", "half", "to", "type", "typeas", "tensor")
+_TRUTHS = frozenset(
+    """
+    isnan isinf isfinite logicalnot logicaland logicalor logicalxor less greater equal notequal lessequal greaterequal lt gt
+    eq ne le ge
+    """.split()  # noqa: SIM905
+)
+"""Of those that keep the shape, what gives truth values."""
 _TRAITS = ("shape", "dtype", "ndim", "size", "rank", "itemsize", "nbytes", "zeroslike", "oneslike")
 """What a tensor is beside its numbers."""
 _ASKING = ("len", "print", "isinstance", "type")
@@ -61,7 +68,9 @@ def holds_floats(module: Module, node: cst.CSTNode, depth: int = _DEEPEST) -> bo
     formula = read(Expression(module, node))
     if isinstance(node, cst.Call):
         name = called(module, node)
-        if name in _CASTS:
+        if name in _TRUTHS:
+            return None
+        if name in _CASTS or any(argument.keyword and argument.keyword.value == "dtype" for argument in node.args):
             kinds = [float_type(Expression(module, argument.value)) for argument in node.args]
             if name in ("float", "half") or any(kinds):
                 return True

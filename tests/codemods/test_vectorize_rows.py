@@ -115,14 +115,14 @@ SAFE = {
 
 
         def row_total(z_row, z, temperature):
-            return ops.exp((z * z_row).sum(-1) / temperature).mean()
+            return ops.exp(ops.ReduceSum()(z * z_row, -1) / temperature).mean()
 
 
         row_totals = ops.vmap(row_total, in_axes=(0, None, None))
 
 
         def row_total_2(one):
-            return one.sum() * one.mean()
+            return ops.ReduceSum()(one) * one.mean()
 
 
         row_totals_2 = ops.vmap(row_total_2)
@@ -279,7 +279,7 @@ SAFE = {
         def row_table(x, columns):
             line = []
             for j in range(columns):
-                line.append((x[j] * x[None, 0]).sum())
+                line.append(ops.ReduceSum()(x[j] * x[None, 0]))
             return ops.stack(line)
 
 
@@ -420,7 +420,7 @@ def test_two_results_are_two_outputs(tmp_path: Path) -> None:
     done = rewrite(tmp_path, text, unsafe=False).text
     assert (
         "def row_mean(x):\n    scaled = (\n        x  # the row\n        * 2.0\n    )\n"
-        "    return scaled.mean(0), scaled.sum()\n\n\nrow_means = ops.vmap(row_mean, out_axes=(1, 0))\n"
+        "    return scaled.mean(0), ops.ReduceSum()(scaled)\n\n\nrow_means = ops.vmap(row_mean, out_axes=(1, 0))\n"
     ) in done
     assert (
         "        total, count = 0, 1\n        means, totals = row_means(x)\n"
@@ -593,7 +593,7 @@ def test_a_static_method_has_no_self(tmp_path: Path) -> None:
         "        return ops.stack([(y[i] * x.mean()).sum() for i in range(len(y))])\n\n    def construct",
     )
     done = rewrite(tmp_path, text).text
-    assert "def row_value(y, x):\n    return (y * x.mean()).sum()\n" in done
+    assert "def row_value(y, x):\n    return ops.ReduceSum()(y * x.mean())\n" in done
     assert "        return row_values(y, x)\n" in done
 
 
@@ -641,3 +641,36 @@ def test_an_attribute_may_be_called_as_a_variable_of_the_round_is(tmp_path: Path
     rewritten = rewrite(tmp_path, laid_out(text)).text
     assert "def row_loss(others_row, z):\n    others = others_row[None]\n    return ops.exp(others * z)\n" in rewritten
     assert "return row_losses(self.others, z).sum()" in rewritten
+
+
+RESPELLED = {
+    "ops.exp(x[i]).sum()": "ops.ReduceSum()(ops.exp(x))",
+    "(x[i] * x[i]).sum(-1)": "ops.ReduceSum()(x * x, -1)",
+    "(x[i] * x[i]).sum(axis=(0, -1), keepdims=True)": "ops.ReduceSum(keep_dims=True)(x * x, (0, -1))",
+    "ops.sum((x[i] - 1.0), dim=0, keepdim=False)": "ops.ReduceSum()(x - 1.0, 0)",
+    "(x[i] - x[i].max()).sum() / x[i].min()": "ops.ReduceSum()(x - x.amax()) / x.amin()",
+    # Sums of what may be whole numbers or truth values, whose type ReduceSum keeps; axes that are not there as numbers.
+    "(y * x[i]).astype(ms.int32).sum()": "(y * x).astype(ms.int32).sum()",
+    "ops.isnan(x[i]).sum()": "ops.isnan(x).sum()",
+    "(x[i] > 0).sum()": "(x > 0).sum()",
+    "ops.exp(x[i]).sum(y.ndim)": "ops.exp(x).sum(y.ndim)",
+    "ops.exp(x[i]).sum(())": "ops.exp(x).sum(())",
+    "ops.exp(x[i]).sum(dtype=ms.float32)": "ops.exp(x).sum(dtype=ms.float32)",
+    # The gradient of ties goes to the first along an axis, and to all of them otherwise.
+    "x[i].max(axis=-1)": "x.max(axis=-1)",
+}
+
+
+def test_operators_that_vmap_runs_row_by_row_are_written_by_equal_ones(tmp_path: Path) -> None:
+    for before, after in RESPELLED.items():
+        text = cell(f"return ops.stack([{before} for i in range(x.shape[0])]).mean()", "x, y")
+        done = rewrite(tmp_path, text.replace("import nn, ops", "import nn, ops\nimport mindspore as ms", 1))
+        assert f"return {after}\n" in done.text
+
+
+def test_a_file_without_operators_gets_their_import(tmp_path: Path) -> None:
+    text = cell("return sum((x[i] * 2.0).sum() for i in range(len(x)))").replace("import nn, ops", "import nn")
+    text = text.replace("ops.tanh(x)", "x.tanh()").replace("        self.exp = ops.Exp()\n", "")
+    done = rewrite(tmp_path, text).text
+    assert done.startswith("from mindspore import nn, vmap\nfrom mindspore.ops import ReduceSum\n")
+    assert "return ReduceSum()(x * 2.0)\n" in done
