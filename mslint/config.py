@@ -127,8 +127,12 @@ def parse_version(text: str) -> Version:
     return int(match[1]), int(match[2])
 
 
+FILES = ("mslint.toml", "pyproject.toml")
+"""Where a configuration may stand; if in both, the first counts alone."""
+
+
 def _config_in(folder: Path) -> Config | None:
-    for file in (folder / "mslint.toml", folder / "pyproject.toml"):
+    for file in (folder / name for name in FILES):
         if os.path.isfile(file) and (table := _table(file)) is not None:
             return _config(file, table)
     return None
@@ -147,9 +151,14 @@ def _table(file: Path) -> Mapping[str, object] | None:
 
 
 def _config(file: Path, table: Mapping[str, object]) -> Config:
-    top = _Reader(shown(file), "", table)
+    home = "tool.mslint" if file.name == "pyproject.toml" else ""
+    if not home and "tool" in table:
+        raise UsageError(
+            translated("{file}: [tool.mslint] is for pyproject.toml; here its keys stand at the top", file=shown(file))
+        )
+    top = _Reader(shown(file), home, "", table)
     top.refuse_unknown(KEYS)
-    verify = _Reader(shown(file), "verify", top.table_of("verify"))
+    verify = _Reader(shown(file), home, "verify", top.table_of("verify"))
     verify.refuse_unknown(VERIFY_KEYS)
     return Config(
         folder=Path(os.path.realpath(file.parent)),
@@ -180,16 +189,27 @@ class _Reader:
     """Values of the expected kinds, or an error that names file and key."""
 
     filename: str
+    home: str
+    """The table that is ours; empty where the file is."""
     section: str
     table: Mapping[str, object]
 
     def refuse_unknown(self, known: Collection[str]) -> None:
         for key in self.table:
             if key not in known:
-                where = f"[tool.mslint{self.section and '.' + self.section}]"
-                near = nearest(key, known) or translated("; it knows {keys}", keys=", ".join(known))
-                told = translated("unknown key {key!r} in {where}{near}", key=key, where=where, near=near)
+                where = self._table(self.section)
+                near = nearest(key, known) or translated("; there are {keys}", keys=", ".join(known))
+                told = (
+                    translated("unknown key {key!r} in {where}{near}", key=key, where=where, near=near)
+                    if where
+                    else translated("unknown key {key!r}{near}", key=key, near=near)
+                )
                 raise UsageError(f"{self.filename}: {told}")
+
+    def _table(self, section: str) -> str:
+        """Return how the head of a section is written; nothing for the top of the file."""
+        name = ".".join(filter(None, (self.home, section)))
+        return f"[{name}]" if name else ""
 
     def strings(self, key: str, example: str = "MS101") -> tuple[str, ...]:
         return self._strings(key, self.table.get(key, []), example)
@@ -220,7 +240,7 @@ class _Reader:
     def table_of(self, key: str) -> Mapping[str, object]:
         value = self.table.get(key, {})
         if not isinstance(value, Mapping):
-            raise self._must(key, f"be a table: write [tool.mslint.{key}] above its keys")
+            raise self._must(key, f"be a table: write {self._table(key)} above its keys")
         return value
 
     def flag(self, key: str) -> bool:

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from mslint.commands.work import Wishes, Work
-from mslint.config import KEYS, VERIFY_KEYS, Config, Configurations, read_config
+from mslint.config import FILES, KEYS, VERIFY_KEYS, Config, Configurations, read_config
 from mslint.console import UsageError
 from mslint.language import translated
 from mslint.source.files import SKIPPED
 from mslint.source.text import shown
-from mslint.source.toml import quoted
+from mslint.source.toml import quoted, read_toml
 
 OPERANDS = "[PATH]"
 
@@ -65,6 +65,8 @@ def _settings(config: Config) -> dict[str, object]:
 
 def _toml(config: Config, settings: Mapping[str, object], codes: list[str]) -> Iterator[str]:
     yield f"# {shown(config.file)}" if config.file else "# no [tool.mslint] and no mslint.toml from here upwards"
+    if config.file and (beside := _passed_over(config.file)):
+        yield f"# passed over: [tool.mslint] in {shown(beside)}"
     yield f"# checked: {', '.join(codes) or 'nothing'}"
     tables = {key: value for key, value in settings.items() if isinstance(value, Mapping)}
     for key, value in settings.items():
@@ -74,6 +76,15 @@ def _toml(config: Config, settings: Mapping[str, object], codes: list[str]) -> I
         yield ""
         yield f"[{key}]"
         yield from (_line(name, value) for name, value in table.items())
+
+
+def _passed_over(file: Path) -> Path | None:
+    """Return the pyproject.toml beside ``file`` that says something, too."""
+    beside = file.with_name(FILES[-1])
+    if file.name != FILES[0] or not beside.is_file():
+        return None
+    tools = read_toml(beside).get("tool")
+    return beside if isinstance(tools, Mapping) and "mslint" in tools else None
 
 
 def _line(key: str, value: object) -> str:

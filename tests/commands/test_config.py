@@ -74,7 +74,7 @@ def test_the_command_line_goes_before(cli, project: Path, script: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ('selct = ["MS1"]', "mslint.toml: unknown key 'selct' in [tool.mslint]; did you mean select?"),
+        ('selct = ["MS1"]', "mslint.toml: unknown key 'selct'; did you mean select?"),
         ('select = "MS1"', 'mslint.toml: select must be a list of strings such as ["MS101"]'),
         ("target-version = 2.10", 'mslint.toml: target-version must stand in quotes, as in target-version = "2.10"\n'),
         (
@@ -82,9 +82,11 @@ def test_the_command_line_goes_before(cli, project: Path, script: Path) -> None:
             "mslint.toml: target-version: 'two' is no version of MindSpore such as 2.10; write it as ",
         ),
         ('ignore = ["MS910"]', "unknown rule 'MS910' in "),
-        ("[verify]\nrank = 1", "mslint.toml: unknown key 'rank' in [tool.mslint.verify]; did you mean ranks?"),
-        ("colour = 1", "mslint.toml: unknown key 'colour' in [tool.mslint]; it knows paths, select, "),
+        ("[verify]\nrank = 1", "mslint.toml: unknown key 'rank' in [verify]; did you mean ranks?"),
+        ("colour = 1", "mslint.toml: unknown key 'colour'; there are paths, select, "),
         ('ignore = ["erorr"]', "unknown rule 'erorr' in mslint.toml; did you mean error? ("),
+        ("[tool.mslint]", "mslint.toml: [tool.mslint] is for pyproject.toml; here its keys stand at the top\n"),
+        ("verify = 1", "mslint.toml: verify must be a table: write [verify] above its keys\n"),
         ("a = 1\nselect 'MS1'", "mslint.toml:2:8: is no TOML ("),
         ("select = [", "mslint.toml: is no TOML ("),
     ],
@@ -95,6 +97,24 @@ def test_mistakes_are_one_line_that_names_file_and_key(cli, project: Path, setti
     assert (code, out) == (2, "")
     assert words in err
     assert err.count("\n") == 1
+
+
+def test_mistakes_in_a_pyproject_name_its_table(cli, project: Path) -> None:
+    for settings, words in (
+        ("[tool.mslint]\nselct = []", "unknown key 'selct' in [tool.mslint]; did you mean select?"),
+        ("[tool.mslint.verify]\nrank = 1", "unknown key 'rank' in [tool.mslint.verify]; did you mean ranks?"),
+    ):
+        (project / "pyproject.toml").write_text(settings)
+        assert cli("check").err == f"error: pyproject.toml: {words}\n"
+
+
+def test_of_two_files_in_a_folder_mslint_toml_counts_alone(cli, project: Path, script: Path) -> None:
+    (project / "pyproject.toml").write_text('[tool.mslint]\nignore = ["ALL"]')
+    (project / "mslint.toml").write_text("")
+    assert cli("check").code == 1
+    assert cli("config").out.startswith("# mslint.toml\n# passed over: [tool.mslint] in pyproject.toml\n")
+    (project / "pyproject.toml").write_text("[tool.black]\n")
+    assert "passed over" not in cli("config").out
 
 
 def test_a_config_file_must_be_there_and_say_something(cli, project: Path) -> None:
