@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import libcst as cst
@@ -50,7 +51,7 @@ def respelled(module: Module, values: Values, call: cst.Call) -> Respelled | Non
 
 
 def _summed(
-    module: Module, call: cst.Call, summed: cst.BaseExpression, arguments: tuple[cst.Arg, ...] | list[cst.Arg]
+    module: Module, call: cst.Call, summed: cst.BaseExpression, arguments: Sequence[cst.Arg]
 ) -> Respelled | None:
     """Return a sum by ``ops.ReduceSum``, if it is known to be one of floats, over axes that stand there as numbers."""
     axis, keeps = "", False
