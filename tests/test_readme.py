@@ -51,6 +51,7 @@ def test_the_plugin_shown_works(tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()
     (work / "train.py").write_text("import acme\nfrom acme import OldLoss as Loss\n\nloss = Loss()\n")
+    (work / "other.py").write_text("from acme import OldLoss\n\nloss = OldLoss()\n")
 
     def mslint(*arguments: str) -> str:
         return subprocess.run(
@@ -62,10 +63,12 @@ def test_the_plugin_shown_works(tmp_path: Path) -> None:
             timeout=120,
         ).stdout
 
-    assert mslint("check", "--output-format", "concise").startswith("train.py:4:8: ACME1 say acme.Loss [unsafe fix]\n")
+    found = mslint("check", "--output-format", "concise")
+    assert "\ntrain.py:4:8: ACME1 say acme.Loss [unsafe fix]\n" in found
     assert "`mslint rule ACME1` prints this text" in mslint("rule", "ACME1")
     mslint("fix", "--unsafe-fixes")
     assert (work / "train.py").read_text().endswith("loss = acme.Loss()\n")
+    assert (work / "other.py").read_text() == "from acme import Loss, OldLoss\n\nloss = Loss()\n"
 
 
 @pytest.mark.parametrize("recipe", blocks("yaml"))
