@@ -9,7 +9,7 @@ import libcst as cst
 from codemods.base import Manual
 from codemods.gradient_home import Home
 from codemods.gradient_site import Site
-from codemods.statements import call, inner_comments, newline, one_line, remove
+from codemods.statements import call, inner_comments, line_limit, newline, one_line, remove
 from mslint.findings import Edit
 from mslint.semantics.gradients import Application, GradientOperator, statement_of
 from mslint.semantics.module import Module
@@ -55,7 +55,10 @@ def _called(module: Module, application: Application, callee: str) -> Edit:
     start, end = module.start(application.node), module.end(invocation)
     before = module.lines[start.row - 1][: start.column - 1]
     arguments = [one_line(module, argument.value if argument.keyword else argument) for argument in invocation.args]
-    lines = call(module, "", f"{before}{callee}(", arguments)
+    indent = before[: len(before) - len(before.lstrip())]
+    lines = call(module, indent, f"{before.lstrip()}{callee}(", arguments)
+    if max(map(len, lines)) > line_limit(module):
+        return module.replace(application.node, callee)
     return Edit(start, end, newline(module).join(lines)[len(before) :])
 
 

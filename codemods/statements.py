@@ -125,9 +125,12 @@ def call(module: Module, indent: str, head: str, arguments: list[str], tail: str
     aligned = _aligned(indent, head, arguments, tail, limit)
     inside = f"{indent}{module.tree.default_indent}{', '.join(arguments)}"
     cramped = max(map(len, aligned)) > limit or len(indent + head) > _CRAMPED * limit
-    if cramped and len(inside) <= limit and tail.startswith(")"):
+    if not cramped or not tail.startswith(")"):
+        return aligned
+    if len(inside) <= limit:
         return [f"{indent}{head}", inside, f"{indent}{tail}"]
-    return aligned
+    apart = [f"{indent}{module.tree.default_indent}{argument}," for argument in arguments]
+    return aligned if max(map(len, apart)) > limit else [f"{indent}{head}", *apart, f"{indent}{tail}"]
 
 
 def _aligned(indent: str, head: str, arguments: list[str], tail: str, limit: int) -> list[str]:
