@@ -16,7 +16,7 @@ from codemods.imports import drop_unreferenced, joined, reach
 from codemods.inert_statements import unread
 from codemods.merged_step import gradient_function, merge
 from codemods.one_forward import NotOneForward, OneForward, one_forward
-from codemods.second_forward import compiled, doubt
+from codemods.second_forward import compiled, doubt, resting_on_graph_mode
 from codemods.statements import call, remove, remove_all
 from mslint.findings import Applicability, Edit, Finding, Fix
 from mslint.semantics.cells import CellClass
@@ -42,9 +42,9 @@ class FunctionalGrad(Codemod):
 
     When it is safe
         The drop-in always is: MindSpore 2.10.0 gives bit-equal gradients in graph and PyNative mode. One forward is safe in
-        graph mode, where equal forward passes are merged by the compiler, and in PyNative mode if ``set_grad()`` was called
-        on the network, which makes MindSpore reuse the forward pass, or if no layer keeps statistics or draws random
-        numbers.
+        a program that sets graph mode, where equal forward passes are merged by the compiler, and in PyNative mode if
+        ``set_grad()`` was called on the network, which makes MindSpore reuse the forward pass, or if no layer keeps
+        statistics or draws random numbers.
 
     When it is unsafe
         In PyNative mode without ``set_grad()`` the old code runs the forward pass twice: BatchNorm moves its statistics
@@ -193,7 +193,8 @@ class _Rewrite:
         message = "run the network once: value_and_grad returns the loss and its gradients together"
         shown = doubt(module, sites)
         if shown is None:
-            return _Part(edits, Applicability.SAFE, message, home)
+            words = filter(None, (message, resting_on_graph_mode(module, sites)))
+            return _Part(edits, Applicability.SAFE, "; ".join(words), home)
         return _Part(edits, Applicability.UNSAFE, f"{message}; {shown}", home)
 
     def _drop_in(self, sites: list[Site], one_of_several: bool, reason: str) -> _Part:

@@ -44,6 +44,17 @@ def doubt(module: Module, sites: Sequence[Site]) -> str | None:
     )
 
 
+def resting_on_graph_mode(module: Module, sites: Sequence[Site]) -> str | None:
+    """Return what the user should know who runs in PyNative mode a program that sets graph mode; None if nothing."""
+    mode = module.program.mode(module.source.path.absolute())
+    if mode != "graph" or all(_reused(module, site) for site in sites) or stateful_part(module) is None:
+        return None
+    return (
+        "the program sets graph mode, where both forward passes were one already; in PyNative mode, what keeps statistics or "
+        "draws random numbers would do so once a step, not twice"
+    )
+
+
 def _written(module: Module, sites: Sequence[Site]) -> str | None:
     found = next(filter(None, (written(module, site) for site in sites)), None)
     return f"`{found}`, which the forward pass writes" if found is not None else None

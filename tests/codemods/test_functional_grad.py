@@ -500,6 +500,9 @@ def test_two_forward_passes_that_show_make_it_unsafe(train: str, layer: str, saf
     if not safe:
         assert [finding.fix.applicability.value for finding in found.left if finding.fix] == ["unsafe"]
         assert rewrite(tmp_path, WITHOUT_SET_GRAD, others=others, unsafe=True).changed
+        return
+    rests_on_it = "the program sets graph mode" in (found.applied[0].fix.message if found.applied[0].fix else "")
+    assert rests_on_it is ("GRAPH_MODE" in train)
 
 
 def test_set_grad_false_is_no_set_grad(tmp_path: Path) -> None:
