@@ -1,45 +1,104 @@
-"""Named arrays in one file: how tensors travel between the children and the parent. Needs numpy only."""
+"""Named arrays in one file: how tensors travel between the children and the parent. Needs numpy only.
+
+The weights and optimizer states of a large network are gigabytes: they are written without a copy, mapped into memory
+when they are read, and what another file holds already is not written again.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-_INDEX = "index"
+_ALIGNMENT = 64
+_LENGTH_BYTES = 8
 
 
-def save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
+class _Entry(NamedTuple):
+    """Where an array lies."""
+
+    name: str
+    dtype: str
+    shape: list[int]
+    uniform: bool
+    """One element stands for all: fresh optimizer states are large and all zero."""
+    file: str | None
+    """Another file that holds it."""
+    offset: int
+
+
+def save_arrays(path: Path, arrays: Mapping[str, Any], like: Path | None = None) -> None:
     """Write numpy arrays under names of any spelling. An interrupted write leaves the old file or none.
 
-    Of an array of equal elements one is written: fresh optimizer states are large and all zero.
+    Arrays that the file ``like`` holds under the same name, with the same bits, are written as being there.
     """
     import numpy as np
 
-    stored = {}
-    for name, array in arrays.items():
-        uniform = array.size > 1 and bool((array == array.flat[0]).all())
-        stored[name] = array.flat[:1].reshape((1,) * array.ndim) if uniform else array
-    index = [[name, list(array.shape)] for name, array in arrays.items()]
+    known = _entries(like) if like is not None and like.exists() else {}
+    held = load_arrays(like) if like is not None else {}
     unfinished = path.with_suffix(".unfinished")
+    index: list[_Entry] = []
     with open(unfinished, "wb") as file:
-        np.savez(
-            file,
-            **{_INDEX: np.array(json.dumps(index))},
-            **{f"array{number}": array for number, array in enumerate(stored.values())},
-        )
+        for name, given in arrays.items():
+            array = np.asarray(given, order="C")
+            if name in held and same_bits(array, held[name]):
+                index.append(known[name]._replace(file=known[name].file or str(like)))
+                continue
+            uniform = array.size > 1 and _uniform(array)
+            file.write(b"\0" * (-file.tell() % _ALIGNMENT))
+            index.append(_Entry(name, array.dtype.str, list(array.shape), uniform, None, file.tell()))
+            (array.reshape(-1)[:1] if uniform else array).tofile(file)
+        end = file.tell()
+        file.write(json.dumps(index).encode())
+        file.write(end.to_bytes(_LENGTH_BYTES, "little"))
     unfinished.replace(path)
 
 
 def load_arrays(path: Path) -> dict[str, Any]:
-    """The arrays of `save_arrays` in the order in which they were given; no file, no arrays."""
+    """The arrays of `save_arrays` in the order in which they were given, to be read only; no file, no arrays."""
     import numpy as np
 
     if not path.exists():
         return {}
-    with np.load(path, allow_pickle=False) as stored:
-        return {
-            name: np.array(np.broadcast_to(stored[f"array{number}"], shape))
-            for number, (name, shape) in enumerate(json.loads(str(stored[_INDEX])))
-        }
+    files: dict[str, Any] = {}
+    arrays = {}
+    for entry in _entries(path).values():
+        file = entry.file or str(path)
+        if file not in files:
+            files[file] = np.memmap(file, np.uint8, "r")
+        dtype = np.dtype(entry.dtype)
+        size = dtype.itemsize * (1 if entry.uniform else int(np.prod(entry.shape, dtype=np.int64)))
+        stored = files[file][entry.offset : entry.offset + size].view(np.ndarray).view(dtype)
+        arrays[entry.name] = np.broadcast_to(stored, entry.shape) if entry.uniform else stored.reshape(entry.shape)
+    return arrays
+
+
+def same_bits(one: Any, other: Any) -> bool:
+    """Whether two arrays have the same type, shape and bits."""
+    import numpy as np
+
+    if one.dtype != other.dtype or one.shape != other.shape:
+        return False
+    if one.dtype.itemsize not in (1, 2, 4, 8):
+        return bool(np.array_equal(one, other))
+    bits = np.dtype(f"u{one.dtype.itemsize}")
+    if one.flags.c_contiguous and other.flags.c_contiguous and one.nbytes % 8 == 0:
+        # Eight bytes at a time.
+        one, other, bits = one.reshape(-1), other.reshape(-1), np.dtype("u8")
+    return bool(np.array_equal(one.view(bits), other.view(bits)))
+
+
+def _entries(path: Path) -> dict[str, _Entry]:
+    with open(path, "rb") as file:
+        length = file.seek(-_LENGTH_BYTES, os.SEEK_END)
+        start = int.from_bytes(file.read(), "little")
+        file.seek(start)
+        index = json.loads(file.read(length - start))
+    return {name: _Entry(name, *rest) for name, *rest in index}
+
+
+def _uniform(array: Any) -> bool:
+    first = array.flat[0]
+    return bool(first == array.flat[-1]) and bool((array == first).all())

@@ -10,7 +10,7 @@ import networkx as nx
 
 from mslint.findings import Verdict
 from mslint.verify import graphview, mindir
-from mslint.verify.arrays import load_arrays
+from mslint.verify.arrays import load_arrays, same_bits
 from mslint.verify.job import DESCRIPTOR, result_file
 from mslint.verify.process import Run
 from mslint.verify.result import Comparison, Loss, PynativeCounts, StepResult
@@ -120,6 +120,8 @@ def _difference(one: Any, other: Any) -> tuple[float, float]:
     """The largest absolute difference, and the largest finite magnitude of both."""
     import numpy as np
 
+    if same_bits(one, other):
+        return 0.0, 0.0
     one, other = one.astype(np.float64), other.astype(np.float64)
     unlike = (one != other) & ~(np.isnan(one) & np.isnan(other))
     finite = [np.abs(array[np.isfinite(array)]) for array in (one, other)]

@@ -81,17 +81,17 @@ def rank_folder(out: Path, rank: int) -> Path:
 
 def state_file(out: Path, step: int) -> Path:
     """All parameters and the inputs, just before the step."""
-    return out / f"step{step}.before.npz"
+    return out / f"step{step}.before.arrays"
 
 
 def repeated_inputs_file(out: Path, step: int, repetition: int) -> Path:
     """The inputs with which a step came round before an optimizer ended it."""
-    return out / f"step{step}.inputs{repetition}.npz"
+    return out / f"step{step}.inputs{repetition}.arrays"
 
 
 def result_file(out: Path, step: int) -> Path:
     """What the step gave: loss and other outputs, gradients, parameters."""
-    return out / f"step{step}.after.npz"
+    return out / f"step{step}.after.arrays"
 
 
 def graph_file(out: Path, step: int, number: int) -> Path:

@@ -63,13 +63,25 @@ def test_arrays_return_as_they_were(tmp_path: Path) -> None:
         "scalar": np.array(2.5),
         "empty": np.zeros((0, 2)),
     }
-    save_arrays(tmp_path / "arrays.npz", arrays)
-    loaded = load_arrays(tmp_path / "arrays.npz")
-    assert list(loaded) == list(arrays)
-    for name, array in arrays.items():
-        np.testing.assert_array_equal(loaded[name], array)
-        assert loaded[name].dtype == array.dtype
-    assert load_arrays(tmp_path / "none.npz") == {}
+    first, second = tmp_path / "first.arrays", tmp_path / "second.arrays"
+    save_arrays(first, arrays)
+    others = {**arrays, "zeros": np.zeros((3, 4)), "scalar": np.array(-0.0), "more": np.arange(3)}
+    save_arrays(second, others, like=first)
+    for path, saved in ((first, arrays), (second, others)):
+        loaded = load_arrays(path)
+        assert list(loaded) == list(saved)
+        for name, array in saved.items():
+            np.testing.assert_array_equal(loaded[name], array)
+            assert loaded[name].dtype == array.dtype
+    assert load_arrays(tmp_path / "none.arrays") == {}
+
+
+def test_large_arrays_that_another_file_holds_are_not_written_again(tmp_path: Path) -> None:
+    weights = np.arange(100_000, dtype=np.float32)
+    save_arrays(tmp_path / "before", {"w": weights, "zero": np.zeros(100_000, np.float32)})
+    save_arrays(tmp_path / "after", {"w": weights}, like=tmp_path / "before")
+    assert (tmp_path / "before").stat().st_size < weights.nbytes + 1000
+    assert (tmp_path / "after").stat().st_size < 1000
 
 
 def test_files_that_a_script_imports(tmp_path: Path) -> None:

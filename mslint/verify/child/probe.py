@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import mindspore as ms
+import numpy as np
 from mindspore import context, nn
 from mindspore.ops.composite import base as composite
 
@@ -396,7 +397,7 @@ class Probe:
 
     def _evaluate_loss(self, step: Step, function: Any, arguments: Any, options: Any) -> None:
         """Run the forward pass once more: this gradient function gives no loss. The parameters stay as they were."""
-        saved = snapshot(())
+        saved = {name: np.array(array) for name, array in snapshot(()).items()}
         try:
             step.add_loss("value", function(*arguments, **options))
         except Exception as error:

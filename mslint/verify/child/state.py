@@ -14,15 +14,22 @@ import numpy as np
 from mindspore import Parameter, Tensor, nn
 from mindspore.common.generator import default_generator
 
+from mslint.verify.arrays import same_bits
+
 OWN = "mslint."
 """How the names of parameters begin that mslint itself creates."""
 
 
 def to_array(tensor: Any) -> Any:
     """A copy as numpy array; numpy has no bfloat16, float32 holds every value of it."""
+    return np.array(as_array(tensor))
+
+
+def as_array(tensor: Any) -> Any:
+    """The same without a copy: it holds until the tensor is written to."""
     if tensor.dtype == ms.bfloat16:
         tensor = tensor.astype(ms.float32)
-    return np.array(tensor.asnumpy())
+    return tensor.asnumpy()
 
 
 def tensors(value: Any) -> Iterator[Any]:
@@ -83,14 +90,18 @@ def _alone() -> Iterator[None]:
 
 
 def snapshot(inputs: Any) -> dict[str, Any]:
-    """All parameters and the inputs of a step."""
-    state = {f"parameter:{name}": to_array(parameter) for name, parameter in live_parameters().items()}
-    return {**state, **input_arrays(inputs)}
+    """All parameters and the inputs of a step, as they are until something is written to them."""
+    return {**parameter_arrays(), **input_arrays(inputs)}
+
+
+def parameter_arrays() -> dict[str, Any]:
+    """All parameters, as they are until something is written to them."""
+    return {f"parameter:{name}": as_array(parameter) for name, parameter in live_parameters().items()}
 
 
 def input_arrays(inputs: Any) -> dict[str, Any]:
     """The tensors among the arguments of a call, by their number."""
-    return {f"input:{number}": to_array(tensor) for number, tensor in enumerate(tensors(inputs))}
+    return {f"input:{number}": as_array(tensor) for number, tensor in enumerate(tensors(inputs))}
 
 
 def restore(state: Mapping[str, Any], inputs: Any) -> list[str]:
@@ -106,8 +117,8 @@ def restore(state: Mapping[str, Any], inputs: Any) -> list[str]:
             remarks.append(f"parameter {name} exists in the rewritten script only")
         elif saved.shape != tuple(parameter.shape):
             remarks.append(f"parameter {name} has shape {tuple(parameter.shape)}, in the original {saved.shape}")
-        else:
-            parameter.set_data(Tensor(saved, dtype=parameter.dtype))
+        elif not same_bits(saved, as_array(parameter)):
+            parameter.set_data(Tensor(np.array(saved, order="C"), dtype=parameter.dtype))
     remarks += [
         f"parameter {name[len('parameter:') :]} exists in the original script only"
         for name in state
@@ -123,7 +134,7 @@ def restore_inputs(state: Mapping[str, Any], inputs: Any) -> list[str]:
         saved = state.get(f"input:{number}")
         if saved is None or saved.shape != tuple(tensor.shape):
             remarks.append(f"input {number} of the step could not be set to the original's")
-        elif not np.array_equal(saved, to_array(tensor)):
-            tensor.assign_value(Tensor(saved, dtype=tensor.dtype))
+        elif not same_bits(saved, as_array(tensor)):
+            tensor.assign_value(Tensor(np.array(saved, order="C"), dtype=tensor.dtype))
             remarks.append(f"input {number} of the step differed between the runs; the original's was used for both")
     return remarks

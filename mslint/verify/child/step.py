@@ -12,6 +12,7 @@ from mslint.verify.arrays import load_arrays, save_arrays
 from mslint.verify.child.state import (
     input_arrays,
     live_parameters,
+    parameter_arrays,
     restore,
     restore_inputs,
     snapshot,
@@ -164,8 +165,9 @@ class Step:
         result.update({f"output:{number}": array for number, array in enumerate(self._outputs)})
         gradients = self._optimizer_gradients or self._gradients
         result.update({f"gradient:{name}": array for name, array in gradients.items()})
-        result.update({f"parameter:{name}": to_array(parameter) for name, parameter in live_parameters().items()})
-        save_arrays(result_file(self._out, self.index), result)
+        result.update(parameter_arrays())
+        like = result_file(self._replay, self.index) if self._replay is not None else None
+        save_arrays(result_file(self._out, self.index), result, like)
 
     def summary(self, calls: dict[str, int] | None) -> dict[str, Any]:
         """The step's entry in the report."""
