@@ -649,6 +649,13 @@ RESPELLED = {
     "(x[i] * x[i]).sum(axis=(0, -1), keepdims=True)": "ops.ReduceSum(keep_dims=True)(x * x, (0, -1))",
     "ops.sum((x[i] - 1.0), dim=0, keepdim=False)": "ops.ReduceSum()(x - 1.0, 0)",
     "(x[i] - x[i].max()).sum() / x[i].min()": "ops.ReduceSum()(x - x.amax()) / x.amin()",
+    # What an axis less may have left a single number, on which these fail under vmap.
+    "(x[i] * x[i]).mean(-1).mean()": "(x * x).mean(-1).reshape(-1).mean()",
+    "ops.sqrt((x[i] * x[i]).sum(-1) + 0.1).sum()": "ops.ReduceSum()(ops.sqrt(ops.ReduceSum()(x * x, -1) + 0.1).reshape(-1))",
+    "ops.mean(x[i].mean(-1) * 2.0) * x[i].mean(-1).max()": (
+        "ops.mean((x.mean(-1) * 2.0).reshape(-1)) * x.mean(-1).reshape(-1).amax()"
+    ),
+    "(x[i].mean(-1, keep_dims=True) * x[i]).mean()": "(x.mean(-1, keep_dims=True) * x).mean()",
     # Sums of what may be whole numbers or truth values, whose type ReduceSum keeps; axes that are not there as numbers.
     "(y * x[i]).astype(ms.int32).sum()": "(y * x).astype(ms.int32).sum()",
     "ops.isnan(x[i]).sum()": "ops.isnan(x).sum()",
