@@ -107,7 +107,7 @@ class Suppressions:
 
         ``judged`` are the codes and names of the rules that have been asked, ``known`` those of all rules: what names a rule
         that was not asked, and ``# noqa`` for codes that are not ours, is nobody's business. What names no rule is judged if
-        ``everything`` was asked.
+        ``everything`` was asked. A ``# noqa`` for the beginning of our codes means none of them.
         """
         if not _mentions(self._text, known):
             return
@@ -115,8 +115,9 @@ class Suppressions:
             if directive.wrong:
                 yield Unused(*self._extent(directive), wrong=directive.wrong)
                 continue
-            unknown = (name.text for name in directive.names if name.text is not None and name.text not in known)
-            if directive.ours and (text := next(unknown, None)) is not None:
+            named = (name.text for name in directive.names if name.text is not None and name.text not in known)
+            unknown = (name for name in named if directive.ours or _begins(name, known))
+            if (text := next(unknown, None)) is not None:
                 yield Unused(*self._extent(directive), unknown=text)
             idle = [name for name in directive.names if not name.used and _is_judged(name, judged, everything)]
             if idle and (directive.ours or idle[0].text is not None):
@@ -196,9 +197,14 @@ def _mentions(text: str, known: Collection[str]) -> bool:
     if re.search(r"#\s*mslint\s*:", text):
         return True
     for listed in re.findall(r"noqa\s*:([^\r\n]*)", text, re.IGNORECASE):
-        if not {word.upper() for word in _SEPARATOR.split(listed)}.isdisjoint(known):
+        if any(_begins(word.upper(), known) for word in _SEPARATOR.split(listed) if word):
             return True
     return False
+
+
+def _begins(word: str, known: Collection[str]) -> bool:
+    """Tell whether one of the ``known`` codes is ``word`` or begins so, as other tools let a ``noqa`` say."""
+    return any(name.startswith(word) for name in known)
 
 
 def _is_judged(name: _Name, judged: Collection[str], everything: bool) -> bool:

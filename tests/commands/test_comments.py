@@ -67,7 +67,9 @@ def test_fix_removes_what_is_unused_and_nothing_else(cli, project: Path, before:
 @pytest.mark.parametrize(
     ("comment", "told"),
     [
-        ("# mslint: ignore[MS91]", "no rule is called 'MS91'; did you mean MS901?"),
+        ("# mslint: ignore[MS91]", "no rule is called 'MS91'; did you mean MS901? (`mslint rule` lists them)"),
+        ("# mslint: ignore[MS10]", "'MS10' is the beginning of MS101, MS102, MS103; name those that are meant"),
+        ("# noqa: E501,MS90", "'MS90' is the beginning of MS901, MS902; name those that are meant"),
         ("# mslint: ignore[]", "the brackets name no rule; write `# mslint: ignore[MS101]`"),
         ("# mslint: ignore MS901", "the rules must stand in brackets, as in `# mslint: ignore[MS101]`"),
         (

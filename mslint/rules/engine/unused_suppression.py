@@ -53,6 +53,8 @@ class UnusedSuppression(Rule):
 
     INVALID = (
         "x = 1  # mslint: ignore[no-such-rule] it was renamed  # <- MS001\n",
+        "x = 1  # mslint: ignore[MS1]  # <- MS001\n",
+        "x = 1  # noqa: MS00  # <- MS001\n",
         "x = 1  # mslint: ignore MS101  # <- MS001\n",
         "x = 1  # mslint: ignroe[MS101]  # <- MS001\n",
         "def f():  # mslint: off[MS101]  # <- MS001\n    pass\n",
@@ -86,7 +88,7 @@ def _told(unused: Unused, known: Collection[str]) -> tuple[str, Fix]:
     if unused.edit is None:
         wrong = unused.wrong
         if unused.unknown is not None:
-            wrong = f"no rule is called {unused.unknown!r}{nearest(unused.unknown, known)}"
+            wrong = _no_rule(unused.unknown, known)
         return f"this comment silences nothing: {wrong}", Fix(
             REMEDY, Applicability.MANUAL, f"{wrong}: correct the comment, or delete it"
         )
@@ -97,3 +99,10 @@ def _told(unused: Unused, known: Collection[str]) -> tuple[str, Fix]:
     if unused.is_end:
         return f"nothing is off here{f' for {names}' if names else ''} that this comment could end", fix
     return f"{found} that this comment could silence", fix
+
+
+def _no_rule(name: str, known: Collection[str]) -> str:
+    codes = sorted(code for code in known if code.startswith(name) and code[-1:].isdigit())
+    if codes:
+        return f"{name!r} is the beginning of {', '.join(codes)}; name those that are meant"
+    return f"no rule is called {name!r}{nearest(name, known)} (`mslint rule` lists them)"
