@@ -18,6 +18,7 @@ from codemods.training_start import (
     require_network,
     require_no_later_shards,
     require_no_order,
+    require_once,
     shuffled_shards,
     ways_to,
 )
@@ -158,16 +159,18 @@ class _Reseeding:
 
     def _start_at(self, path: list[Level], inner: list[Level]) -> tuple[list[Level], Level, SeedNumber]:
         first = path[0]
-        for event in (*self._trained(), *shuffled_shards(self.run)):
-            if not precedes(path, event):
+        built = (*self._trained(), *shuffled_shards(self.run))
+        for event in built:
+            if not precedes(self.run, path, event):
                 raise Manual(
                     f"a data set is built in row {event.place.row} of {event.place.path.name}, not before the training in "
                     f"row {first.row} of {first.module.source.path.name} starts; build it in a statement before, so that "
                     "the data set can be seeded by the rank in between"
                 )
-        require_network(self.run, path)
         require_no_order(self.run, path)
-        level = before_iterators(self.home, self.run, path, inner)
+        level = before_iterators(self.home, self.run, path, inner, built)
+        require_network(self.run, path, level)
+        require_once(self.run, path, built)
         require_no_later_shards(self.run, level)
         return path, level, self._number(path, level)
 
@@ -229,6 +232,8 @@ class _Reseeding:
         indent = indentation(module, level.statement)
         row = level.row - len(comments_above(module, level.statement))
         lines = [f"{indent}{_REMARK}", f"{indent}{reached.expressions['config']}.set_seed({seed})"]
+        if self.number.test:
+            lines[1:] = [f"{indent}if {self.number.test}:", f"{module.tree.default_indent}{lines[1]}"]
         if row > 1 and not module.lines[row - 2].strip():
             # A paragraph of its own before the one that trains.
             lines.append("")

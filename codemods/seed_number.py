@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import libcst as cst
 
 from codemods.base import Manual
 from codemods.passed_down import argument_for, names_of, parameter_names, positional
-from codemods.ranks import call_at, in_file, is_bound, module_at
+from codemods.ranks import call_at, in_file, is_at, is_bound, module_at
 from codemods.training_start import Level, calls_in, qualified
 from mslint.findings import Edit
 from mslint.program.dependence import Source, values_of
@@ -17,16 +18,22 @@ from mslint.program.distribution import Run
 from mslint.program.parallel_runs import running
 from mslint.program.rehearsal.follow import Event
 from mslint.program.rehearsal.values import Place
-from mslint.semantics.module import Binding, Module, find, walk
+from mslint.semantics.module import Binding, Module, dotted, find, walk
 
+_CONSTANTS = {"None", "True", "False"}
+_READS = (cst.Name, cst.Attribute)
 _SEEDS = ("set_seed", "seed", "manual_seed")
 
 
 @dataclass(frozen=True)
 class SeedNumber:
-    """How a seed is written at some place; nothing where it is the rank alone."""
+    """How a seed is written at some place; nothing where it is the rank alone.
+
+    ``test`` is what the program asks of the seed before it sets it, as that is written there; nothing if it asks nothing.
+    """
 
     text: str
+    test: str = ""
 
 
 @dataclass(frozen=True)
@@ -84,7 +91,52 @@ def seed_number(
     if text is None:
         return None
     simple = (cst.Name, cst.Attribute, cst.Integer, cst.Call, cst.Subscript, cst.BinaryOperation)
-    return SeedNumber(text if isinstance(written.value, simple) else f"({text})")
+    test = _test(home, event, path, level)
+    return SeedNumber(text if isinstance(written.value, simple) else f"({text})", test)
+
+
+def _test(home: Module, event: Event, path: list[Level], level: Level) -> str:
+    """Return the test of the seed itself under which the program comes by ``event``, as it reads in front of ``level``.
+
+    A seed that is None by default, and then not set, can have no rank added to it.
+    """
+    for depth, place in enumerate((*event.calls, event.place)):
+        module = module_at(home, place.path)
+        call = next((call for call in find(module.tree, cst.Call) if is_at(module, call, place)), None)
+        for argument in call.args if call is not None else ():
+            for branch, number in _branches_on(module, argument):
+                carried = _carried(home, _Written(module, number, event.calls[:depth]), path, level)
+                known = {root.value for root in _roots(number)} | _CONSTANTS
+                others = {root.value for root in _roots(branch.test)} - known
+                is_body = any(item is branch.body for item in module.ancestors(argument))
+                if carried is None or others or not is_body:
+                    raise Manual(
+                        f"the seed is not set in any case: `{module.code(branch.test)}` in row {module.start(branch).row} of "
+                        f"{module.source.path.name} decides; seed the data set anew by hand, where it is set"
+                    )
+                return _with_expression(module, branch.test, module.code(number), carried)
+    return ""
+
+
+def _branches_on(module: Module, argument: cst.Arg) -> Iterator[tuple[cst.If, cst.BaseExpression]]:
+    """Yield the branches around ``argument`` in its function that ask for what it passes, and what that is."""
+    for branch in module.ancestors(argument):
+        if isinstance(branch, cst.FunctionDef):
+            return
+        if isinstance(branch, cst.If):
+            asked = {module.code(node) for node in walk(branch.test) if isinstance(node, _READS)}
+            for node in walk(argument.value):
+                if isinstance(node, _READS) and module.code(node) in asked:
+                    yield branch, node
+
+
+def _with_expression(module: Module, inside: cst.BaseExpression, old: str, new: str) -> str:
+    """Return ``inside`` as it is written, with ``new`` for the expression ``old``."""
+    found: cst.CSTNode = inside
+    for node in walk(inside):
+        if isinstance(node, _READS) and module.code(node) == old:
+            found = found.deep_replace(node, cst.parse_expression(new))  # type: ignore[assignment]
+    return module.tree.code_for_node(found)
 
 
 def _carried(home: Module, written: _Written, path: list[Level], level: Level) -> str | None:
@@ -92,7 +144,7 @@ def _carried(home: Module, written: _Written, path: list[Level], level: Level) -
     module, value, function = written.module, written.value, written.function
     text = module.code(value)
     roots = _roots(value)
-    if all(_same(module, root, level) for root in roots):
+    if all(_same(module, root, level) or _is_kept(module, value, root, level) for root in roots):
         return text
     above = next((one for one in path if one.module is module and one.function is function), None)
     if above is not None and above is not path[0]:
@@ -151,6 +203,26 @@ def _same(module: Module, root: cst.Name, level: Level) -> bool:
         return (not local or len(there) == 1) and is_bound(module, root.value, level.statement)
     names = {_meaning(one, bindings) for one, bindings in ((level.module, here), (module, there))}
     return len(names) == 1 and None not in names
+
+
+def _is_kept(module: Module, value: cst.BaseExpression, root: cst.Name, level: Level) -> bool:
+    """Tell whether ``root`` is ``self`` in both places, and what is read of it in ``value`` is not changed in between."""
+    function, owner = module.enclosing(root, cst.FunctionDef), module.enclosing(root, cst.ClassDef)
+    if (
+        owner is None
+        or module is not level.module
+        or level.module.enclosing(level.statement, cst.ClassDef) is not owner
+    ):
+        return False
+    firsts = [method.params.params[:1] for method in (function, level.function) if method is not None]
+    if len(firsts) != 2 or not all(first and first[0].name.value == root.value for first in firsts):
+        return False
+    attributes = {dotted(node) for node in walk(value) if isinstance(node, cst.Attribute)}
+    return not any(
+        dotted(target.target) in attributes and module.enclosing(assign, cst.FunctionDef) is not function
+        for assign in find(owner, cst.Assign)
+        for target in assign.targets
+    )
 
 
 def _meaning(module: Module, bindings: list[Binding]) -> str | None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import libcst as cst
@@ -19,13 +20,14 @@ from mslint.program.dependence import values_of
 from mslint.program.distribution import Run
 from mslint.program.parallel_runs import starts
 from mslint.program.project import Program
-from mslint.program.randomness import Purpose, Seed, Stream, randomness_of
+from mslint.program.randomness import Purpose, Seed, Stream, randomness_of, seeded_by
 from mslint.program.rehearsal.follow import Event
 from mslint.program.rehearsal.values import Constant, Place, options
 from mslint.program.shards import argument, is_sharded
 from mslint.semantics.module import Module, find, walk
 
-_ITERATORS = ("create_dict_iterator", "create_tuple_iterator")
+_ITERATORS = ("create_dict_iterator", "create_tuple_iterator", "DatasetHelper")
+_TRAINING = ("train", "fit")
 _CALLED_AS_OBJECT = ("construct", "__call__")
 _MOST_LEVELS = 12
 _SEVERAL = (
@@ -42,12 +44,13 @@ _WEIGHTLESS = re.compile(
 class Level:
     """A function on the way to the training step, None at the top of a file, and the statement in it that leads there.
 
-    Of a statement in loops it is the outermost loop.
+    Of a statement in loops it is the outermost loop. Where several statements lead there, ``leading``, it is in front of all.
     """
 
     module: Module
     function: cst.FunctionDef | None
     statement: cst.CSTNode
+    leading: tuple[cst.CSTNode, ...]
 
     @property
     def row(self) -> int:
@@ -58,6 +61,16 @@ class Level:
     def repeats(self) -> bool:
         """Whether what is in the statement is done many times."""
         return isinstance(self.statement, (cst.For, cst.While))
+
+    @property
+    def last_row(self) -> int:
+        """The last row of what leads there."""
+        return max(self.module.end(one).row for one in (self.statement, *self.leading))
+
+    @property
+    def leads_again(self) -> bool:
+        """Whether one of several statements may lead there after another did."""
+        return any(not _exclude(self.module, one, other) for one, other in combinations(set(self.leading), 2))
 
     def is_beside(self, other: Level) -> bool:
         """Tell whether it is of the same function as ``other``."""
@@ -83,7 +96,9 @@ def ways_to(home: Module, run: Run, trained: Iterable[Place]) -> tuple[list[Leve
         partners = [next((one for one in other if one.is_beside(level)), None) for other in others]
         statements = [level.statement, *(partner.statement for partner in partners if partner is not None)]
         if len(statements) == len(ways):
-            shared.append(Level(level.module, level.function, _common(level.module, level.function, statements)))
+            leading = [one for other in (level, *partners) if other is not None for one in other.leading]
+            common = _common(level.module, level.function, statements)
+            shared.append(Level(level.module, level.function, common, tuple(leading)))
     if not shared:
         raise Manual(_SEVERAL)
     below = [level for way in ways for level in way if not any(level.is_beside(one) for one in shared)]
@@ -101,7 +116,7 @@ def _levels_of(home: Module, run: Run, trained: Place) -> list[Level]:
         found.append(level)
         if level.function is None:
             return found
-        sites = sorted(set(_calls_of(home, run, level)))
+        sites = sorted(set(_calls_of(home, run, level)) or set(_calls_seen(run, level)))
         if not sites:
             raise Manual(
                 f"what calls `{level.function.name.value}`, where training starts, is out of sight; seed the data set anew "
@@ -117,7 +132,21 @@ def _level(home: Module, sites: list[tuple[Path, int]]) -> Level:
     if len(modules) > 1 or len(functions) > 1:
         raise Manual(_SEVERAL)
     module, function = modules.pop(), functions.pop()
-    return Level(module, function, _common(module, function, [statement_at(module, row) for _, row in sites]))
+    statements = [statement_at(module, row) for _, row in sites]
+    return Level(module, function, _common(module, function, statements), tuple(statements))
+
+
+def _exclude(module: Module, one: cst.CSTNode, other: cst.CSTNode) -> bool:
+    """Tell whether two statements are on different sides of a branch."""
+    sides = dict(_sides(module, one))
+    return any(sides.get(branch, side) is not side for branch, side in _sides(module, other))
+
+
+def _sides(module: Module, statement: cst.CSTNode) -> Iterator[tuple[cst.If, cst.CSTNode]]:
+    """Yield the branches around ``statement``, with the side that it is on."""
+    for inner, outer in pairwise((statement, *module.ancestors(statement))):
+        if isinstance(outer, cst.If):
+            yield outer, inner
 
 
 def _common(module: Module, function: cst.FunctionDef | None, statements: list[cst.CSTNode]) -> cst.CSTNode:
@@ -190,6 +219,14 @@ def _calls_of(home: Module, run: Run, level: Level) -> Iterator[tuple[Path, int]
     yield from ((call.path, call.row) for call in sites if _is_reached(run, call.path, call.row))
 
 
+def _calls_seen(run: Run, level: Level) -> Iterator[tuple[Path, int]]:
+    """Yield where the function of ``level`` was called, as the calls show that the run makes in it: ``Trainer().fit()``."""
+    for event in run.events:
+        for caller, place in pairwise((*event.calls, event.place)):
+            if level.holds(place):
+                yield caller.path, caller.row
+
+
 def _is_reached(run: Run, path: Path, row: int) -> bool:
     """Tell whether the run comes by the innermost statement that holds ``row``."""
     program = run.rehearsal.program
@@ -245,18 +282,27 @@ def outside_branches(level: Level) -> Iterator[Level]:
         inner = level.module.parents[item] if isinstance(item, cst.If) else None
         is_elif = isinstance(inner, cst.If) and inner.orelse is item
         if isinstance(item, cst.If) and not is_elif and item.orelse is not None:
-            found.append(Level(level.module, level.function, item))
+            found.append(Level(level.module, level.function, item, level.leading))
     yield from reversed(found)
 
 
-def precedes(levels: list[Level], event: Event) -> bool:
+def precedes(run: Run, levels: list[Level], event: Event) -> bool:
     """Tell whether ``event`` is over when the statement of the first of ``levels`` is reached."""
     places = (*event.calls, event.place)
+    first = levels[0]
     for level in levels:
         inside = [place for place in places if level.holds(place)]
+        if inside and inside[0].row == level.row and level is not first:
+            # Of one statement that builds and trains, `Trainer(...).fit()`: what the run does in which order tells.
+            after = [other.number for other in run.events if _is_behind(first, other)]
+            return bool(after) and event.number < min(after)
         if inside:
             return inside[0].row < level.row
     return False
+
+
+def _is_behind(level: Level, event: Event) -> bool:
+    return any(level.holds(place) and place.row >= level.row for place in (*event.calls, event.place))
 
 
 def shuffled_shards(run: Run) -> Iterator[Event]:
@@ -268,11 +314,14 @@ def shuffled_shards(run: Run) -> Iterator[Event]:
                 yield event
 
 
-def before_iterators(home: Module, run: Run, levels: list[Level], inner: list[Level]) -> Level:
+def before_iterators(
+    home: Module, run: Run, levels: list[Level], inner: list[Level], built: Collection[Event]
+) -> Level:
     """Return the first of ``levels``, its statement moved up to where an iterator is made before it.
 
-    What an iterator draws is decided by the seed at the time it is made. Those of the functions ``inner``, on the way from
-    there to the training step, are made later.
+    What an iterator draws is decided by the seed at the time it is made (that of DatasetHelper, too: measured on MindSpore
+    2.10.0). Those of the functions ``inner``, on the way from there to the training step, are made later; those made before
+    the data sets that are ``built`` go through others.
     """
     level = levels[0]
     first = level
@@ -288,8 +337,11 @@ def before_iterators(home: Module, run: Run, levels: list[Level], inner: list[Le
                 continue
             owner = function_at(module, call.row)
             if module is level.module and owner is level.function:
-                made = _level(home, [(call.path, call.row)])
-                first = made if made.row < first.row else first
+                made = replace(level, statement=_common(module, owner, [statement, level.statement]))
+                before = [precedes(run, [made, *levels[1:]], event) for event in built]
+                if any(before) and made.row < first.row:
+                    _require_all(before, call)
+                    first = made
             elif (module, owner) not in later and not _in_comprehension(module, statement):
                 raise Manual(
                     f"an iterator is made in row {call.row} of {call.path.name}, and what it draws is decided by the seed "
@@ -298,21 +350,79 @@ def before_iterators(home: Module, run: Run, levels: list[Level], inner: list[Le
     return first
 
 
+def _require_all(before: Collection[bool], call: CallSite) -> None:
+    if not all(before):
+        raise Manual(
+            f"an iterator is made in row {call.row} of {call.path.name}, when not all data sets that are trained on are "
+            "built yet; build them first, so that what is drawn can be seeded by the rank in between"
+        )
+
+
 def _in_comprehension(module: Module, statement: cst.CSTNode) -> bool:
     return any("_iterator" in module.code(part.iter) for part in find(statement, cst.CompFor))
 
 
-def require_network(run: Run, levels: list[Level]) -> None:
-    """Refuse a statement that builds the network itself: its weights would come from the seed set before it."""
-    level = levels[0]
-    for call in find(level.statement, cst.Call):
-        name = level.module.resolve(call.func) or ""
+def require_network(run: Run, levels: list[Level], start: Level) -> None:
+    """Refuse to seed in front of ``start`` if weights are made behind it: they would come from the seed by the rank.
+
+    That is from there to the last statement that leads to the training of the first of ``levels``, and before what is
+    trained afterwards.
+    """
+    last_row = max([levels[0].last_row, *_rows_that_train(start, levels[0].last_row)])
+    for call in find(start.function.body if start.function is not None else start.module.tree, cst.Call):
+        row = start.module.start(call).row
+        if not start.row <= row <= last_row or start.module.enclosing(call, cst.FunctionDef) is not start.function:
+            continue
+        name = start.module.resolve(call.func) or ""
         if _has_weights(name) or (".py:" in name and _draws_weights(run, name)):
             raise Manual(
-                f"`{level.module.code(call.func)}` makes weights in row {level.module.start(call).row} of "
-                f"{level.module.source.path.name}, in the statement that starts training; build the network in a statement "
-                "before, so that the data set can be seeded by the rank in between"
+                f"`{start.module.code(call.func)}` makes weights in row {row} of {start.module.source.path.name}, and from "
+                f"row {start.row} on the data set is iterated over or trained on; build the network in a statement before, "
+                "so that the data set can be seeded by the rank in between"
             )
+
+
+def _rows_that_train(start: Level, after: int) -> Iterator[int]:
+    """Yield the rows below ``after`` of the function in which a model is trained again."""
+    for call in calls_in(replace(start, statement=start.function or start.module.tree), _TRAINING):
+        row = start.module.start(call).row
+        if row > after and start.module.enclosing(call, cst.FunctionDef) is start.function:
+            yield row
+
+
+def require_once(run: Run, levels: list[Level], built: Collection[Event]) -> None:
+    """Refuse a function that is called again, later, and builds network or data set before it seeds by the rank.
+
+    Unless it starts from a seed of its own each time.
+    """
+    for index, outer in enumerate(levels[1:], 1):
+        below = levels[index - 1]
+        if not outer.leads_again or below.function is None or any(_seeds_before(run, one) for one in levels[:index]):
+            continue
+        again = next(iter(_weights_before(run, below)), None) or next(
+            (event.name.rpartition(".")[2] for event in built if any(map(below.holds, (*event.calls, event.place)))),
+            None,
+        )
+        if again is not None:
+            raise Manual(
+                f"`{below.function.name.value}` is called again below row {outer.row} of {outer.module.source.path.name}, "
+                f"and builds `{again}` anew, which must come from a seed that is equal on all ranks; set that seed where it "
+                "begins"
+            )
+
+
+def _seeds_before(run: Run, level: Level) -> bool:
+    places = [place for event in run.events if seeded_by(event.name) for place in (*event.calls, event.place)]
+    return any(level.holds(place) and place.row < level.row for place in places)
+
+
+def _weights_before(run: Run, level: Level) -> Iterator[str]:
+    for call in find(level.function.body if level.function is not None else level.module.tree, cst.Call):
+        name = level.module.resolve(call.func) or ""
+        if level.module.start(call).row < level.row and (
+            _has_weights(name) or (".py:" in name and _draws_weights(run, name))
+        ):
+            yield level.module.code(call.func)
 
 
 def _has_weights(name: str) -> bool:
@@ -350,7 +460,7 @@ def require_no_order(run: Run, levels: list[Level]) -> None:
             )
 
 
-def calls_in(level: Level, names: list[str]) -> Iterator[cst.Call]:
+def calls_in(level: Level, names: Collection[str]) -> Iterator[cst.Call]:
     """Yield the calls in the statement of ``level`` of something named as one of ``names``."""
     for call in find(level.statement, cst.Call):
         name = call.func.attr if isinstance(call.func, cst.Attribute) else call.func

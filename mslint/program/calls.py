@@ -31,7 +31,10 @@ class Condition:
 
 @dataclass(frozen=True)
 class CallSite:
-    """One call, as written: ``callee`` dotted, ``arguments`` as Python text, keywords by name (``**`` for an open one)."""
+    """One call, as written: ``callee`` dotted, ``arguments`` as Python text, keywords by name (``**`` for an open one).
+
+    Of a method called on what another call makes, ``Trainer(...).fit()``, ``callee`` is ``Trainer.fit``.
+    """
 
     path: Path
     function: str
@@ -155,15 +158,23 @@ def _call(
     mentions: list[tuple[str, int]],
     assigned: tuple[str, ...],
 ) -> None:
-    callee = dotted(node.func)
+    callee = dotted(node.func) or _method_of_made(node.func)
     if callee:
         arguments = tuple(ast.unparse(argument) for argument in node.args)
         keywords = tuple((word.arg or "**", ast.unparse(word.value)) for word in node.keywords)
         calls.append(CallSite(path, function, node.lineno, callee, arguments, keywords, conditions, assigned))
-    else:
+    if not dotted(node.func):
         _collect(path, function, node.func, conditions, calls, mentions)
     for argument in (*node.args, *(word.value for word in node.keywords)):
         _collect(path, function, argument, conditions, calls, mentions)
+
+
+def _method_of_made(function: ast.expr) -> str | None:
+    """Return ``Trainer.fit`` for what ``Trainer(...).fit()`` calls."""
+    if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Call):
+        made = dotted(function.value.func)
+        return f"{made}.{function.attr}" if made else None
+    return None
 
 
 def _nested_names(functions: Iterable[Function]) -> set[str]:

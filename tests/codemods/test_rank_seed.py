@@ -123,6 +123,106 @@ CASES = {
         """,
         ["de.config.set_seed(options.seed + get_rank())"],
     ),
+    "a seed that need not be given: asked for before it is used": (
+        """
+        import mindspore as ms
+        import mindspore.dataset as ds
+        from mindspore import nn
+        from mindspore.communication import get_rank, init
+        from settings import parse
+
+        def fix(number):
+            if number is not None:
+                ms.set_seed(number)
+
+        def main(options):
+            fix(options.seed)
+            init()
+            ms.set_auto_parallel_context(parallel_mode="data_parallel")
+            net = nn.Dense(4, 1)
+            data = ds.MnistDataset("digits", num_shards=8, shard_id=get_rank())
+            model = ms.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params()))
+            # PUT
+            model.train(1, data)
+
+        main(parse())
+        """,
+        ["if options.seed is not None:", "    ds.config.set_seed(options.seed + get_rank())"],
+    ),
+    "an object that trains where it is made; its seed, its rank, its data set": (
+        """
+        import mindspore as ms
+        import mindspore.dataset as ds
+        from mindspore import nn
+        from mindspore.communication import get_rank, init
+        from settings import options
+
+        class Trainer:
+            def __init__(self, options):
+                self.options = options
+                ms.set_seed(self.options["seed"])
+                init()
+                ms.set_auto_parallel_context(parallel_mode="data_parallel")
+                self.rank = get_rank()
+                self.data = ds.MnistDataset("digits", num_shards=8, shard_id=self.rank)
+
+            def fit(self):
+                net = nn.Dense(4, 1)
+                model = ms.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params()))
+                # PUT
+                model.train(1, self.data)
+
+        Trainer(options).fit()
+        """,
+        ['ds.config.set_seed(self.options["seed"] + self.rank)'],
+    ),
+    "iterators made before: not that of another set, outside of the branch that makes one": (
+        """
+        import mindspore as ms
+        import mindspore.dataset as ds
+        from mindspore import nn
+        from mindspore.communication import get_rank, init
+        from settings import options, show
+
+        ms.set_seed(7)
+        init()
+        ms.set_auto_parallel_context(parallel_mode="data_parallel")
+        checked = ds.MnistDataset("test", shuffle=False)
+        show(next(checked.create_dict_iterator()))
+        net = nn.Dense(4, 1)
+        step = nn.TrainOneStepCell(net, nn.SGD(net.trainable_params()))
+        data = ds.MnistDataset("digits", num_shards=8, shard_id=get_rank())
+        # PUT
+        if options.show:
+            show(next(data.create_dict_iterator()))
+        helper = ms.DatasetHelper(data, dataset_sink_mode=False)
+        for batch in helper:
+            step(*batch)
+        """,
+        ["ds.config.set_seed(7 + get_rank())"],
+    ),
+    "called again, but from a seed of its own": (
+        """
+        import mindspore as ms
+        import mindspore.dataset as ds
+        from mindspore import nn
+        from mindspore.communication import get_rank, init
+
+        def train(path):
+            ms.set_seed(7)
+            net = nn.Dense(4, 1)
+            data = ds.MnistDataset(path, num_shards=8, shard_id=get_rank())
+            model = ms.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params()))
+            # PUT
+            model.train(1, data)
+
+        init()
+        ms.set_auto_parallel_context(parallel_mode="data_parallel")
+        train("first")
+        train("second")
+        """,
+        ["ds.config.set_seed(7 + get_rank())"],
+    ),
     "the default of a helper": (
         """
         import mindspore as ms
@@ -319,6 +419,21 @@ REFUSED = {
         "    more = ds.MnistDataset('more', num_shards=2, shard_id=get_rank())\n    model.train(1, more)",
         "not before the training",
     ),
+    "the network is built after the iterator": (
+        "data = ds.MnistDataset('digits', num_shards=2, shard_id=get_rank())\n    batches = data.create_tuple_iterator()\n"
+        "    other = Net()\n    step = nn.TrainOneStepCell(other, nn.SGD(other.trainable_params()))\n"
+        "    for batch in batches:\n        step(*batch)",
+        "`Net` makes weights in row 32 of train.py, and from row 31 on",
+    ),
+    "another network, trained next": (
+        "data = ds.MnistDataset('digits', num_shards=2, shard_id=get_rank())\n    model.train(1, data)\n"
+        "    model = ms.Model(Net(), nn.MSELoss(), nn.SGD(net.trainable_params()))\n    model.train(1, data)",
+        "`Net` makes weights",
+    ),
+    "a function that builds and trains, called twice": (
+        "build_and_train('first')\n    build_and_train('second')",
+        "`build_and_train` is called again below row 30 of train.py, and builds `MnistDataset` anew",
+    ),
     "out of sight": ("model.train(1, known.data)", "which data set is trained on is out of sight"),
     "an order that numpy draws": (
         "data = ds.GeneratorDataset([1, 2], ['x'], sampler=Mine())\n    model.train(1, data)",
@@ -345,6 +460,10 @@ def test_what_cannot_be_seeded_anew_is_refused_with_what_to_do(case: str, tmp_pa
 
         def checked(shuffled):
             return ds.MnistDataset("test", shuffle=shuffled, num_shards=2, shard_id=get_rank())
+
+        def build_and_train(path):
+            data = ds.MnistDataset(path, num_shards=2, shard_id=get_rank())
+            known.model.train(1, data)
 
         class Mine:
             def __iter__(self):

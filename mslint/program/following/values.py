@@ -180,11 +180,13 @@ class Call:
     keywords: dict[str, Value]
     node: ast.AST | None = None
     open: bool = False
+    rest: list[Value] = field(default_factory=list)
+    """What ``*`` passes, it is not known at which positions."""
 
     @property
     def given(self) -> tuple[Value, ...]:
         """All values that are passed."""
-        return (*self.arguments, *self.keywords.values())
+        return (*self.arguments, *self.keywords.values(), *self.rest)
 
     def argument(self, position: int, *names: str) -> Value | None:
         """Return what is passed by one of ``names``, or else at ``position``; None if nothing is."""

@@ -173,6 +173,7 @@ class Expressions(Follower):
 
     def pass_items(self, call: Call, held: Value) -> None:
         call.open = True
+        call.rest.append(self.objects.element(held))
 
     def pass_keywords(self, call: Call, held: Value) -> None:
         if isinstance(held, Table):

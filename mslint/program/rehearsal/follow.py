@@ -361,7 +361,7 @@ class Rehearsal(Expressions):
 
     def missing(self, function: Function, name: str, call: Call) -> Value:
         default = None if call.open else function.defaults.get(name)
-        return default or Symbol(("parameter", function.key, name, self.place(call.node)))
+        return default or derived(("parameter", function.key, name, self.place(call.node)), *call.rest)
 
     def further(self, keywords: dict[str, Value], call: Call) -> Value:
         return Table(named(keywords), open=call.open)
