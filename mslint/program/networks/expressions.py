@@ -181,15 +181,18 @@ class Expressions(Follower):
 
     def of_list(self, node: ast.Tuple | ast.List | ast.Set) -> Value:
         items: list[Value] = []
+        is_counted = True
         for element in node.elts[:MOST_ITEMS]:
             if not isinstance(element, ast.Starred):
                 items.append(self.value(element))
                 continue
             value = self.value(element.value)
-            if not isinstance(value, Sequence):
-                return Many(either([*items, self.objects.element(value)]))
-            items.extend(value.items)
-        return Sequence(items)
+            if isinstance(value, Sequence):
+                items.extend(value.items)
+            else:
+                items.append(self.objects.element(value))
+                is_counted = False
+        return Sequence(items) if is_counted else Many(either(items))
 
     def of_dict(self, node: ast.Dict) -> Value:
         result = Mapping({}, [])

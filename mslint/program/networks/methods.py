@@ -28,6 +28,9 @@ def call_method(interpreter: Interpreter, method: Method, call: Call) -> Value:
     if isinstance(owner, (Sequence, Many)) and name in ("append", "extend", "insert", "add") and call.arguments:
         _add(interpreter, owner, call.arguments[-1], all_of_it=name == "extend")
         return NONE
+    if isinstance(owner, Parameters) and name in ("append", "extend", "insert") and call.arguments:
+        interpreter.objects.list_too(owner, call.arguments[-1])
+        return NONE
     if isinstance(owner, Sequence) and name == "pop" and owner.items:
         return either(owner.items)
     if isinstance(owner, Mapping):

@@ -18,6 +18,7 @@ from mslint.program.following.values import (
     Parent,
     Reference,
     Sequence,
+    Stretch,
     Value,
 )
 from mslint.program.networks.parts import below, either, joined, parts
@@ -66,6 +67,7 @@ _WEIGHTS = ("weight", "bias", "gamma", "beta", "embedding_table")
 _PARAMETER_FIELDS = ("data", "name", "shape", "dtype", "requires_grad")
 _OPTIMIZER_FIELDS = ("parameters", "params", "_original_params", "param_groups")
 _TENSOR_VIEWS = ("T", "H", "mT", "data")
+_NOWHERE = Stretch(Path(), 1, 0, 1, 0)
 _OWN_METHODS = (*CHILD_METHODS, "append", "insert_child_to_cell", "extend")
 
 
@@ -214,9 +216,22 @@ class Objects:
                 item.item = either([item.item, value])
             elif isinstance(item, Tensor):
                 changed = Tensor(joined(iter((item.flow, self._interpreter.flow(value)))))
+            elif isinstance(item, Parameters):
+                self.list_too(item, value)
             elif isinstance(item, Thing):
                 item.children.append(value)
         return changed
+
+    def list_too(self, holder: Parameters, added: Value) -> None:
+        """Let the list ``holder`` hold ``added``, too: one or several of its items are that from here on."""
+        for item in parts(added):
+            if isinstance(item, Parameters):
+                holder.things += tuple(thing for thing in item.things if thing not in holder.things)
+                holder.trainable, holder.partial = holder.trainable and item.trainable, holder.partial or item.partial
+            elif isinstance(item, Thing):
+                holder.things += (item,)
+            else:
+                holder.things += (self._interpreter.make("unknown", "parameters", _NOWHERE),)
 
 
 def _at(items: list[Value], index: object) -> Value:

@@ -321,6 +321,29 @@ class UnstoppedFrozenFeature(Rule):
 
         main(sys.argv[1], len(sys.argv) > 2)
         """,
+        # Weights that are listed bit by bit.
+        """
+        import mindspore as ms
+        from mindspore import nn
+
+        class Loss(nn.Cell):
+            def __init__(self):
+                super().__init__()
+                self.trunk = nn.Dense(8, 8)
+                self.side = nn.Dense(8, 8)
+                self.neck = nn.Dense(8, 8)
+                self.head = nn.Dense(8, 8)
+                self.distance = nn.MSELoss()
+
+            def construct(self, image):
+                return self.distance(self.head(image), self.trunk(image) + self.side(image) + self.neck(image))
+
+        loss = Loss()
+        weights = list(loss.head.trainable_params())
+        weights.extend(loss.trunk.trainable_params())
+        weights[len(weights):] = loss.side.trainable_params()
+        step = ms.value_and_grad(loss, None, [*weights, *loss.neck.trainable_params()])
+        """,
         # Frozen in part, in a comprehension.
         """
         from mindspore import nn
