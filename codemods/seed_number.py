@@ -135,7 +135,7 @@ def _with_expression(module: Module, inside: cst.BaseExpression, old: str, new: 
     found: cst.CSTNode = inside
     for node in walk(inside):
         if isinstance(node, _READS) and module.code(node) == old:
-            found = found.deep_replace(node, cst.parse_expression(new))  # type: ignore[assignment]
+            found = found.deep_replace(node, cst.parse_expression(new))
     return module.tree.code_for_node(found)
 
 

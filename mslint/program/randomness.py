@@ -296,10 +296,17 @@ class Randomness:
 
     def _named_in(self, call: CallSite, texts: list[str]) -> Iterator[str]:
         for text in texts:
-            for node in ast.walk(_expression(text)):
+            nodes = list(ast.walk(_expression(text)))
+            made = {node.func for node in nodes if isinstance(node, ast.Call)}
+            for node in nodes:
                 name = dotted(node) if isinstance(node, (ast.Name, ast.Attribute)) else None
-                if name:
-                    yield from self.graph.targets(CallSite(call.path, call.function, call.row, name, (), (), ()))
+                for target in self._targets(call, name) if name else ():
+                    # Of an object that is made here, the constructor has run before it is handed on.
+                    if node not in made or not target.endswith(".__init__"):
+                        yield target
+
+    def _targets(self, call: CallSite, name: str) -> list[str]:
+        return self.graph.targets(CallSite(call.path, call.function, call.row, name, (), (), ()))
 
     def _mentioned(self, function: Function) -> Iterator[str]:
         for name, row in function.mentions:

@@ -81,6 +81,22 @@ CASES = {
         """,
         Purpose.ORDER,
     ),
+    "by the constructor of a source that is made where the data set is": (
+        """
+        import numpy as np
+        import mindspore.dataset as ds
+
+        class Rows:
+            def __init__(self):
+                self.rows = np.random.rand(8, 4)  # <- here
+
+            def __getitem__(self, index):
+                return self.rows[index]
+
+        data = ds.GeneratorDataset(Rows(), ["x"])
+        """,
+        Purpose.OTHER,
+    ),
     "in a generator": (
         """
         import numpy as np
