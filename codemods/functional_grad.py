@@ -93,7 +93,7 @@ class _Rewrite:
         self.version = ".".join(map(str, target_version))
         self.sites = read_sites(module, operator)
         if not self.sites:
-            raise Manual("it is never applied")
+            raise Manual("it is never applied; drop it")
         self.names: list[tuple[CellClass | None, str]] = []
         """Attributes that gradient functions of other parts take, with their class."""
 
@@ -288,7 +288,9 @@ class _Rewrite:
     def _remove_holder(self, line: cst.CSTNode) -> Edit:
         """Return the edit that takes out the statement that built the old operator, if it is one of its own."""
         if not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1:
-            raise Manual(f"the operator is built beside other statements in row {self.module.start(line).row}")
+            raise Manual(
+                f"the operator is built beside other statements in row {self.module.start(line).row}; give it its own line"
+            )
         block = self.module.parents[line]
         if isinstance(block, cst.IndentedBlock) and len(block.body) == 1:
             raise Manual(

@@ -63,6 +63,10 @@ def read_sites(module: Module, operator: GradientOperator) -> list[Site]:
     Raises Manual where one of its uses cannot be rewritten: then none is.
     """
     for use in operator.escapes:
+        if _is_assigned_beside_others(module, use):
+            raise Manual(
+                f"the operator is assigned beside other things in row {module.start(use).row}; give it a statement of its own"
+            )
         raise Manual(
             f"the GradOperation itself is handed on in row {module.start(use).row}; "
             "build the gradient function with mindspore.value_and_grad where the network is known and hand that on"
@@ -73,22 +77,38 @@ def read_sites(module: Module, operator: GradientOperator) -> list[Site]:
             "write GradOperation with its options where it is used"
         )
     if None in (operator.get_all, operator.get_by_list, operator.sens_param):
-        raise Manual("the options of GradOperation are not literal True or False, so what it returns is not known")
+        raise Manual(
+            "the options of GradOperation are not literal True or False, so what it returns is not known; write them out"
+        )
     _check_holder(module, operator)
     sites: list[Site] = []
     for application in operator.applications:
         for use in application.escapes:
             raise Manual(
-                f"the gradient function is handed on in row {module.start(use).row}; its calls cannot be seen from here"
+                f"the gradient function is handed on in row {module.start(use).row}, where its calls are not seen; if they pass "
+                "no keywords, hand on mindspore.grad(network, None, weights), which is called the same way"
             )
         if application.network is None:
-            raise Manual(f"what is differentiated in row {module.start(application.node).row} cannot be read off")
+            raise Manual(
+                f"what is differentiated in row {module.start(application.node).row} is out of sight; pass network and "
+                "weights as arguments of their own"
+            )
         if not application.invocations:
-            raise Manual(f"the gradient function made in row {module.start(application.node).row} is never called here")
+            raise Manual(
+                f"the gradient function made in row {module.start(application.node).row} is never called here; drop it, or "
+                "write mindspore.grad(network, None, weights) in its place"
+            )
         sites.extend(_site(module, operator, application, invocation) for invocation in application.invocations)
     for site in sites:
         _check_site(module, operator, site)
     return sites
+
+
+def _is_assigned_beside_others(module: Module, use: cst.CSTNode) -> bool:
+    """Tell whether ``use`` is one of several values of an assignment: ``a, b = use, 1``."""
+    values = module.parents[module.parents[use]]
+    assign = module.parents.get(values)
+    return isinstance(assign, cst.Assign) and isinstance(assign.targets[0].target, cst.Tuple) and assign.value is values
 
 
 def _check_holder(module: Module, operator: GradientOperator) -> None:
@@ -133,7 +153,10 @@ def _check_other_files(module: Module, attribute: str) -> None:
             for use in facts.uses
         )
         if outside or attribute in facts.named or attribute in facts.touched:
-            raise Manual(f"{file.name} may use the attribute {attribute} from outside; rewrite both together")
+            raise Manual(
+                f"{file.name} may use the attribute {attribute} from outside; rewrite both together, or rename this one if "
+                "that is another"
+            )
 
 
 def _of_an_object(resolved: str | None) -> bool:

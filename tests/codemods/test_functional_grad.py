@@ -461,6 +461,10 @@ MANUAL = {
         ),
         "in another structure",
     ),
+    "one of several values": (
+        step(KEPT + "    self.grad, self.sens = ops.GradOperation(get_by_list=True), sens", CLASSIC),
+        "beside other things in row 14; give it a statement of its own",
+    ),
     "assigned twice": (step(BY_LIST + "\n    self.grad = None", CLASSIC), "assigned in 2 places"),
 }
 
