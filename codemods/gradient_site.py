@@ -85,8 +85,8 @@ def read_sites(module: Module, operator: GradientOperator) -> list[Site]:
     for application in operator.applications:
         for use in application.escapes:
             raise Manual(
-                f"the gradient function is handed on in row {module.start(use).row}, where its calls are not seen; if they pass "
-                "no keywords, hand on mindspore.grad(network, None, weights), which is called the same way"
+                f"the gradient function is handed on in row {module.start(use).row}, where its calls are not seen; if they "
+                "pass no keywords, hand on mindspore.grad(network, None, weights), which is called the same way"
             )
         if application.network is None:
             raise Manual(
