@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from argparse import ArgumentParser, Namespace
 
 from codemods.base import Codemod
@@ -10,6 +9,7 @@ from codemods.registry import all_codemods, load, named
 from mslint import language
 from mslint.console import remedy
 from mslint.language import translated
+from mslint.report.markdown import plain
 
 OPERANDS = "[NAME]"
 
@@ -33,9 +33,9 @@ def run(options: Namespace) -> int:
 
 def _explained(codemod: type[Codemod]) -> str:
     rules = ", ".join(codemod.rules)
-    head = f"{codemod.name}\nrewrites: {rules}\napplicability: {inspect.cleandoc(codemod.applicability)}"
+    head = f"{codemod.name}\nrewrites: {rules}\napplicability: {plain(codemod.applicability)}"
     chinese = language.chinese("codemods", codemod.name)
-    return f"{head}\n\n{chinese + chr(10) * 2 if chinese else ''}{inspect.getdoc(codemod) or codemod.summary}"
+    return f"{head}\n\n{chinese + chr(10) * 2 if chinese else ''}{plain(codemod.__doc__ or codemod.summary)}"
 
 
 def _summary(codemod: type[Codemod]) -> str:

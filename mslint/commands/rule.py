@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 
 from mslint import language
 from mslint.console import UsageError, nearest
 from mslint.language import translated
+from mslint.report.markdown import plain
 from mslint.rules.base import Rule
 from mslint.rules.evidence import evidence_of
 from mslint.rules.registry import all_rules, category, load
@@ -53,7 +53,7 @@ def _explained(rule: type[Rule]) -> str:
     chinese = "".join(
         f"{text}\n\n" for kind in ("rules", "explanations") if (text := language.chinese(kind, rule.code))
     )
-    return f"{head}\n\n{chinese}{inspect.getdoc(rule) or rule.summary}{_measured(rule)}"
+    return f"{head}\n\n{chinese}{plain(rule.__doc__ or rule.summary)}{_measured(rule)}"
 
 
 def _summary(rule: type[Rule]) -> str:

@@ -1,4 +1,4 @@
-"""The documentation of rules, which is reStructuredText with headings and indented blocks, as Markdown."""
+"""The documentation of rules and codemods, reStructuredText with headings and indented blocks, as it is read elsewhere."""
 
 from __future__ import annotations
 
@@ -8,11 +8,17 @@ from inspect import cleandoc
 from itertools import pairwise
 
 _FENCE = re.compile(r"\.\. code-block:: *(\w*)")
+_DIRECTIVE = re.compile(rf"^ *{_FENCE.pattern}\n\n?", re.MULTILINE)
 
 
 def markdown(documentation: str) -> str:
     """Return ``documentation``, a docstring, with headings, paragraphs and code as Markdown writes them."""
     return "\n".join(_lines(cleandoc(documentation).splitlines())).strip() + "\n"
+
+
+def plain(documentation: str) -> str:
+    """Return ``documentation``, a docstring, as a terminal shows it: code is what is indented, names have one backtick."""
+    return _DIRECTIVE.sub("", cleandoc(documentation)).replace("``", "`")
 
 
 def _lines(rows: list[str]) -> Iterator[str]:

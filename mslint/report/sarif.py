@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from mslint.findings import Edit, Finding, Fix, Position, Related, Severity
 from mslint.report.fingerprints import fingerprints
+from mslint.report.markdown import markdown, plain
 from mslint.report.places import in_file, in_words
 from mslint.source.text import shown
 
@@ -40,8 +41,13 @@ def _rules(findings: Sequence[Finding], documentation: Mapping[str, tuple[str, s
     for finding in findings:
         descriptor: dict[str, object] = {"id": finding.code, "name": finding.name}
         if finding.code in documentation:
+            # https://docs.github.com/en/code-security/reference/code-scanning/sarif-files/sarif-support wants all three.
             summary, text = documentation[finding.code]
-            descriptor |= {"shortDescription": {"text": summary}, "help": {"text": text}}
+            descriptor |= {
+                "shortDescription": {"text": summary},
+                "fullDescription": {"text": plain(text).partition("\n\n")[0]},
+                "help": {"text": plain(text), "markdown": markdown(text)},
+            }
         described[finding.code] = descriptor
     return [described[code] for code in sorted(described)]
 

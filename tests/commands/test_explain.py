@@ -7,10 +7,11 @@ def test_rules_are_listed_and_explained_by_code_and_name(cli) -> None:
     assert "MS901  warning  old-call: a call of a function that is no more [new-call]\n" in listed
     explained = (
         "MS901 old-call\nseverity: warning; rewritten by the codemod new-call\n\n"
-        "Calls of functions that are no more.\n\nUse instead: ``new_call``.\n"
+        "Calls of functions that are no more.\n\nUse instead: `new_call`.\n"
     )
     assert cli("rule", "MS901") == cli("rule", "old-call") == (0, explained, "")
     assert "no codemod rewrites it" in cli("rule", "quiet").out
+    assert "Example\n        self.grad = ops.GradOperation(" in cli("rule", "MS101").out
 
 
 def test_codemods_are_listed_and_explained(cli) -> None:

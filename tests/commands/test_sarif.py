@@ -35,6 +35,8 @@ def test_a_rule_brings_its_documentation(capsys: pytest.CaptureFixture[str]) -> 
     (rule,) = sarif(capsys, str(FIXTURE))["tool"]["driver"]["rules"]  # type: ignore[index]
     assert (rule["id"], rule["name"]) == ("MS101", "whole-network-grad")
     assert "Why it matters" in rule["help"]["text"]
+    assert "**Why it matters**" in rule["help"]["markdown"]
+    assert rule["fullDescription"]["text"] == "A GradOperation differentiates a network by its weights."
 
 
 def test_a_fix_says_what_is_replaced_by_what(capsys: pytest.CaptureFixture[str]) -> None:
