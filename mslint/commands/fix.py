@@ -52,6 +52,8 @@ def run(options: Namespace) -> int:
     baselines = Baselines(work.baseline_for)
     if options.verify and STDIN in work.paths:
         raise UsageError(translated("--verify needs files: what comes through standard input cannot be run"))
+    if STDIN in work.paths and not work.takes_stdin and not options.diff:
+        sys.stdout.buffer.write(sys.stdin.buffer.read())
     sources = list(work.sources())
     readable = [source for source in sources if source is not None]
     done = rewrite_sources(readable, work.program, codemods, options.unsafe_fixes, work.version_for, work.rules_for)
@@ -62,7 +64,9 @@ def run(options: Namespace) -> int:
     for group in groups:
         problems = [problem for result in group for problem in (*result.failures, *_syntax_errors(result))]
         if not problems:
-            problems = list(deliver([result for result in group if result.changed]))
+            problems = list(deliver(group))
+        elif not options.diff and group[0].source.from_stdin:
+            sys.stdout.buffer.write(group[0].source.encode(group[0].source.text))
         for problem in dict.fromkeys(problems):
             error(problem)
         for result in () if problems else group:
@@ -132,9 +136,16 @@ def _groups(results: Sequence[Rewritten]) -> Iterator[list[Rewritten]]:
 
 
 def _save(results: Sequence[Rewritten]) -> Iterator[str]:
-    """Write the new texts where the old ones came from, all or none; yield what went wrong."""
+    """Write the new texts where the old ones came from, all or none; yield what went wrong.
+
+    What came through standard input goes to standard output in any case: whoever filters a text through us wants it back.
+    """
     try:
-        contents = {result.source.file: result.source.encode(result.text) for result in results}
+        contents = {
+            result.source.file: result.source.encode(result.text)
+            for result in results
+            if result.changed or result.source.from_stdin
+        }
         if results and results[0].source.from_stdin:
             sys.stdout.buffer.writelines(contents.values())
         else:
@@ -146,7 +157,7 @@ def _save(results: Sequence[Rewritten]) -> Iterator[str]:
 def _show(results: Sequence[Rewritten]) -> Iterator[str]:
     """Print the changes as a patch that ``git apply`` takes: in the bytes of the files, whatever their encoding."""
     try:
-        encoded = [(result.source, result.source.encode(result.text)) for result in results]
+        encoded = [(result.source, result.source.encode(result.text)) for result in results if result.changed]
     except Unreadable as problem:
         yield str(problem)
         return

@@ -153,16 +153,21 @@ class Work:
     def notebooks(self) -> dict[Path, Notebook]:
         """The notebooks among the files, those that can be read."""
         found: dict[Path, Notebook] = {}
-        for path in [STDIN] * (STDIN in self.paths) + [path for path in self.files if path.suffix == SUFFIX]:
+        for path in [STDIN] * self.takes_stdin + [path for path in self.files if path.suffix == SUFFIX]:
             with suppress(Unreadable):  # whoever reads the sources is told
                 source = self._standard_input if path == STDIN else read(path)
                 if source is not None and source.notebook is not None:
                     found[source.file] = source.notebook
         return found
 
+    @property
+    def takes_stdin(self) -> bool:
+        """Whether standard input is to be looked at: named, and its file not left out."""
+        return STDIN in self.paths and not (self.force_exclude and self.keeps_out(Path(self.stdin_filename)))
+
     @cached_property
     def _standard_input(self) -> Source | None:
-        if STDIN not in self.paths:
+        if not self.takes_stdin:
             return None
         source = decode(_standard_input(), Path(self.stdin_filename).absolute(), self.stdin_filename)
         return replace(source, from_stdin=True)
@@ -172,7 +177,7 @@ class Work:
         for problem in self.unreadable:
             error(str(problem))
             yield None
-        for path in [*(path for path in self.paths if path == STDIN), *self.files]:
+        for path in [*[STDIN] * self.takes_stdin, *self.files]:
             try:
                 yield self._standard_input if path == STDIN else read(path)
             except Unreadable as problem:

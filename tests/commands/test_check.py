@@ -230,6 +230,13 @@ def test_standard_input(cli, project: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert cli("check", "-", "a.py").code == 2
 
 
+def test_standard_input_is_left_out_like_a_file_of_its_name(cli, project: Path, monkeypatch) -> None:
+    (project / "mslint.toml").write_text('exclude = ["data"]')
+    for text in (b"old_call()\n", b"old_call(\n"):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+        assert cli("check", "-", "--stdin-filename", "data/a.py", "--force-exclude") == (0, "All checks passed.\n", "")
+
+
 def test_control_characters_stay_off_the_terminal(cli, project: Path) -> None:
     (project / "a.py").write_text("x = '\x1b[2J'; old_call()\n")
     assert "\x1b" not in cli("check").out

@@ -93,6 +93,24 @@ def test_standard_input_goes_to_standard_output(cli, project: Path, monkeypatch:
     assert cli("fix", "-").out == "\ufeffnew_call()\r\n"
 
 
+@pytest.mark.parametrize(
+    ("text", "options", "code"),
+    [
+        ("x = 1\n", [], 0),
+        ("old_call(\n", [], 2),
+        ("broken()\n", [], 2),
+        ("hard_call()\n", [], 1),
+        ("old_call()\n", ["--force-exclude", "--stdin-filename", "data/a.py"], 0),
+    ],
+)
+def test_standard_input_comes_back_where_nothing_is_rewritten(
+    cli, project: Path, monkeypatch: pytest.MonkeyPatch, text: str, options: list[str], code: int
+) -> None:
+    (project / "mslint.toml").write_text('exclude = ["data"]')
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    assert cli("fix", "-", *options)[:2] == (code, text)
+
+
 @pytest.mark.parametrize("text", ["broken()\n", "flip()\n", "crash()\nold_call()\n", "old_call(\n"])
 def test_a_file_that_cannot_be_rewritten_well_is_left_as_it_was(cli, project: Path, text: str) -> None:
     (project / "a.py").write_text(text)
