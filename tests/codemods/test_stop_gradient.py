@@ -419,3 +419,32 @@ def test_a_loss_in_another_file_than_what_trains_it(tmp_path: Path) -> None:
     trainer = f"from mindspore import nn\nfrom train import Loss\n{TRAINED}"
     done = rewrite(tmp_path, loss, others={"main.py": trainer})
     assert done.text == loss.replace("self.teacher(x))", "ops.stop_gradient(self.teacher(x)))")
+
+
+LISTED = {
+    "behind stars": "weights = [*student.trainable_params(), *{}]",
+    "behind many stars": "weights = [*student.trainable_params(), "
+    + "*nn.Dense(2, 2).trainable_params(), " * 7
+    + "*{}]",
+    "one by one": "weights = [*student.trainable_params(), teacher.weight, teacher.bias]",
+    "appended": "weights = list(student.trainable_params())\nfor weight in {}:\n    weights.append(weight)",
+    "by the name of a method": "weights = student.trainable_params()\nadd = weights.append\nadd(teacher.weight)",
+    "put before": "weights = student.trainable_params()\nweights.insert(0, teacher.weight)",
+    "extended": "weights = student.trainable_params()\nweights.extend([w for w in {} if w.ndim > 1])",
+    "into a slice": "weights = student.trainable_params()\nweights[0:0] = {}",
+    "in a deque": "from collections import deque\nweights = deque(student.trainable_params())\nweights += {}",
+}
+
+
+@pytest.mark.parametrize("how", LISTED)
+def test_a_network_whose_weights_are_listed_is_trained(how: str, tmp_path: Path) -> None:
+    text = FROZEN.replace(
+        "        for parameter in self.teacher.get_parameters():\n            parameter.requires_grad = False\n", ""
+    )
+    text += "        return self.distance(self.student(x), self.teacher(x))\n"
+    step = "\nstudent, teacher = nn.Dense(4, 4), nn.Dense(4, 4)\n{}\n"
+    step += "step = nn.TrainOneStepCell(Loss(student, teacher), nn.SGD(weights))\n"
+    trained = rewrite(tmp_path, text + step.format(LISTED[how].format("teacher.trainable_params()")), unsafe=True)
+    assert not trained.changed
+    alone = rewrite(tmp_path, text + step.format("weights = [*student.trainable_params(), *[]]"))
+    assert "ops.stop_gradient(self.teacher(x))" in alone.text

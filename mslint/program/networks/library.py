@@ -31,7 +31,7 @@ from mslint.program.networks.values import (
 if TYPE_CHECKING:
     from mslint.program.networks.interpreter import Interpreter
 
-_LISTS = ("ParameterTuple", "tuple", "list", "sorted", "set", "ParameterList", "reversed", "iter")
+_LISTS = ("ParameterTuple", "tuple", "list", "deque", "sorted", "set", "ParameterList", "reversed", "iter")
 _WRAPPERS = ("jit", "ms_function", "partial", "auto_mixed_precision", "recompute", "ms_class", "jit_class", "shard")
 _GRADIENTS = ("value_and_grad", "grad", "ForwardValueAndGrad", "vjp", "jvp")
 

@@ -32,6 +32,7 @@ from mslint.program.networks.values import (
     Reason,
     Tensor,
     Thing,
+    Weight,
 )
 
 if TYPE_CHECKING:
@@ -113,7 +114,9 @@ class Objects:
         if name in PARAMETER_METHODS or SETTERS.match(name) or name.startswith("__"):
             return Method(thing, name)
         if thing.kind == "interface" and name in _WEIGHTS:
-            return Tensor(TRAINED if self._interpreter.following and self._interpreter.trains(thing) else CLOSED)
+            if not self._interpreter.following:
+                return Weight(layer=thing)
+            return Tensor(TRAINED if self._interpreter.trains(thing) else CLOSED)
         if thing.kind in ("parameter", "interface", "optimizer") or name in _OWN_METHODS:
             return Method(thing, name)
         return self._unknown_part(thing, name)
@@ -228,8 +231,8 @@ class Objects:
             if isinstance(item, Parameters):
                 holder.things += tuple(thing for thing in item.things if thing not in holder.things)
                 holder.trainable, holder.partial = holder.trainable and item.trainable, holder.partial or item.partial
-            elif isinstance(item, Thing):
-                holder.things += (item,)
+            elif isinstance(item, (Thing, Weight)):
+                holder.things += (item.layer if isinstance(item, Weight) else item,)
             else:
                 holder.things += (self._interpreter.make("unknown", "parameters", _NOWHERE),)
 

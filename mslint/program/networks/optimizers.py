@@ -15,6 +15,7 @@ from mslint.program.networks.values import (
     Tensor,
     Thing,
     TrainingStep,
+    Weight,
     Weights,
     WithLoss,
 )
@@ -111,6 +112,10 @@ def weights_of(given: Value, place: Stretch) -> Weights:
             things.append(item)
             held.add(id(item))
             whole.add(id(item))
+            known = True
+        elif isinstance(item, Weight):
+            things.append(item.layer)
+            held.add(id(item.layer))
             known = True
         elif isinstance(item, Thing) and item.kind == "unknown":
             return Weights((), False, False, place)

@@ -7,7 +7,9 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from mslint.program.following.values import Constant, Either, Sequence, Value
-from mslint.program.networks.values import CLOSED, Flow, Many, Mapping, Tensor, Thing
+from mslint.program.networks.values import CLOSED, Flow, Many, Mapping, Parameters, Tensor, Thing, Weight
+
+_MOST_OPTIONS = 6
 
 
 def parts(value: Value) -> Iterator[Value]:
@@ -80,13 +82,23 @@ def either(values: list[Value]) -> Value:
             if not any(option is known for known in options):
                 options.append(option)
     objects = [item for item in options if not (isinstance(item, Constant) and item.value is None)]
-    tensors = [item for item in objects if isinstance(item, Tensor)]
+    tensors = [item for item in objects if type(item) is Tensor]
     if len(tensors) > 1:
-        objects = [item for item in objects if not isinstance(item, Tensor)]
+        objects = [item for item in objects if type(item) is not Tensor]
         objects.append(Tensor(joined(item.flow for item in tensors)))
     if not objects:
         return options[0] if options else Tensor()
-    return objects[0] if len(objects) == 1 else Either(tuple(objects[:6]))
+    return objects[0] if len(objects) == 1 else Either(tuple(_most_of(objects)))
+
+
+def _most_of(options: list[Value]) -> Iterator[Value]:
+    """Yield as many of ``options`` as are worth following; all that an optimizer may get, lest it seem not to train them."""
+    others = 0
+    for option in options:
+        is_trainable = isinstance(option, (Parameters, Weight))
+        others += not is_trainable
+        if is_trainable or others <= _MOST_OPTIONS:
+            yield option
 
 
 def joined(flows: Iterator[Flow]) -> Flow:

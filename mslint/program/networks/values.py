@@ -165,6 +165,13 @@ class Thing(Value):
         return None
 
 
+@dataclass(eq=False, slots=True)
+class Weight(Tensor):
+    """A single weight of ``layer``, while networks are built."""
+
+    layer: Thing = field(kw_only=True)
+
+
 @dataclass(eq=False)
 class Weights:
     """What a training step differentiates by; ``known`` if that could be followed to the networks."""
