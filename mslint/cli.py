@@ -86,6 +86,14 @@ class _Parser(ArgumentParser):
             self.error(translated("unknown argument {word!r}{near}", word=word, near=near))
         return options
 
+    def translate(self) -> None:
+        """Have what is said of the options in the language in use."""
+        for action in self._actions:
+            action.help = action.help and translated(action.help)
+        for group in self._action_groups:
+            group.title = group.title and translated(group.title)
+            group.description = group.description and translated(group.description)
+
     def error(self, message: str) -> NoReturn:
         raise UsageError(translated("{program}: {message}; try `{program} --help`", program=self.prog, message=message))
 
@@ -104,6 +112,7 @@ def _run(arguments: list[str]) -> int:
         )
         command.add_arguments(parser)
         parser.add_argument("--lang", choices=LANGUAGES, help="English or Chinese (default: the locale's)")
+        parser.translate()
         options = parser.parse_args(rest)
         language.use(options.lang or _configured(options) or language.of_locale())
         code: int = command.run(options)
@@ -156,6 +165,7 @@ def _top(arguments: list[str]) -> int:
     )
     parser.add_argument("--lang", choices=LANGUAGES, help="English or Chinese (default: the locale's)")
     parser.add_argument("--version", action="store_true", help="print the version")
+    parser.translate()
     if parser.parse_args(arguments).version:
         print(f"mslint {_version()}")
         return 0

@@ -25,7 +25,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "action", choices=("write", "prune"), help="write: put up with what is found now; prune: drop what is gone"
     )
     add_paths(parser)
-    add_selection(parser)
+    add_selection(parser, baseline="the baseline (default: the configuration's, else mslint-baseline.toml)")
 
 
 def run(options: Namespace) -> int:

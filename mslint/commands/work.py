@@ -36,8 +36,8 @@ def add_paths(parser: ArgumentParser) -> None:
     parser.add_argument("--force-exclude", action="store_true", help="leave out excluded files that are named, too")
 
 
-def add_selection(parser: ArgumentParser) -> None:
-    """Add the options that choose rules, configuration and the MindSpore to write for."""
+def add_selection(parser: ArgumentParser, baseline: str = "leave out the findings that it holds") -> None:
+    """Add the options that choose rules, configuration and the MindSpore to write for; ``baseline`` says what that is for."""
     group = parser.add_argument_group(
         "rules", "RULES: comma-separated codes, beginnings of codes, names, categories, severities, or ALL"
     )
@@ -57,7 +57,7 @@ def add_selection(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--target-version", metavar="X.Y", type=_version, help="MindSpore to write for (default: 2.10)")
     parser.add_argument("--config", metavar="FILE", type=Path, help="pyproject.toml or mslint.toml to use")
-    parser.add_argument("--baseline", metavar="FILE", type=Path, help="leave out the findings that it holds")
+    parser.add_argument("--baseline", metavar="FILE", type=Path, help=baseline)
 
 
 def _comma_separated(text: str) -> list[str]:

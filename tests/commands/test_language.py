@@ -3,6 +3,8 @@
 import ast
 import json
 import re
+from argparse import ArgumentParser
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -17,9 +19,20 @@ PACKAGE = Path(command_line.__file__).parent
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 
 
+def said_of_options() -> set[str]:
+    """What the help texts say of options and of groups of them."""
+    found = {"English or Chinese (default: the locale's)", "print the version"}
+    for verb in command_line.VERBS:
+        parser = ArgumentParser()
+        import_module(f"mslint.commands.{verb}").add_arguments(parser)
+        found |= {action.help for action in parser._actions if action.help}
+        found |= {said for group in parser._action_groups for said in (group.title, group.description) if said}
+    return found
+
+
 def sentences() -> set[str]:
     """All that goes through the catalogue: what ``translated`` is called with, and the constants it is given."""
-    found = {*command_line.VERBS.values(), command_line._EXIT_CODES, text._SAVE_AS_UTF8}
+    found = {*command_line.VERBS.values(), command_line._EXIT_CODES, text._SAVE_AS_UTF8, *said_of_options()}
     for file in [*PACKAGE.rglob("*.py"), *PACKAGE.parent.glob("codemods/*.py")]:
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "translated":
@@ -30,6 +43,13 @@ def sentences() -> set[str]:
 
 def test_the_catalogue_has_every_sentence_and_no_other() -> None:
     assert set(catalogue()["sentences"]) == sentences()
+
+
+def test_help_texts_in_chinese(cli) -> None:
+    for verb in command_line.VERBS:
+        said = cli(verb, "--help", "--lang", "zh").out
+        assert "选项:\n  -h, --help" in said
+        assert "显示此帮助信息并退出" in said
 
 
 def test_the_catalogue_has_every_rule_and_codemod_of_ours() -> None:
