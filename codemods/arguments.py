@@ -76,6 +76,13 @@ def _append(
         place = Position(last.row + 1, 1)
         below = Edit(place, place, in_lines(module, rows))
         return [below] if comma else [Edit(last, last, ","), below]
+    remark = module.lines[end.row - 1][end.column - 1 :].rstrip("\r\n")
+    if one_each and not comma and remark.lstrip().startswith("#"):
+        # A comment behind the bracket is about the item in its row.
+        rows = [f"{_margin(module, items)}{item}," for item in added]
+        rows[-1] = rows[-1].removesuffix(",") + behind
+        past = Position(end.row, end.column + len(remark))
+        return [Edit(last, past, newline(module).join([f",{remark}", *rows]))]
     start = _past(last, behind[: behind.index(",") + 1]) if comma else last
     separator, tail = ("", ",") if comma else (",", "")
     row = module.lines[start.row - 1]

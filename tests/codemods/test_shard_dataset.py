@@ -150,6 +150,36 @@ ALONE = {
         model.train(1, reading.pipeline.batch(8))
         """,
     ),
+    "a comment behind the bracket, which is about the last argument": (
+        """
+        import mindspore as ms
+        import mindspore.dataset as ds
+        from mindspore.communication import get_group_size, get_rank, init
+        from settings import model
+
+        init()
+        ms.set_auto_parallel_context(parallel_mode="data_parallel")
+        data = ds.ImageFolderDataset("pictures",
+                                     num_parallel_workers=8,  # as many as cores
+                                     shuffle=True)            # in each epoch
+        model.train(1, data)
+        """,
+        """
+        import mindspore as ms
+        import mindspore.dataset as ds
+        from mindspore.communication import get_group_size, get_rank, init
+        from settings import model
+
+        init()
+        ms.set_auto_parallel_context(parallel_mode="data_parallel")
+        data = ds.ImageFolderDataset("pictures",
+                                     num_parallel_workers=8,  # as many as cores
+                                     shuffle=True,            # in each epoch
+                                     num_shards=get_group_size(),
+                                     shard_id=get_rank())
+        model.train(1, data)
+        """,
+    ),
     "one argument in each line, with comments and without a last comma": (
         """
         import mindspore as ms

@@ -74,7 +74,7 @@ class Objects:
         if isinstance(holder, Parent) and isinstance(holder.this, Object) and isinstance(holder.owner, Class):
             return self._of_parent(holder.this, holder.owner, name)
         if isinstance(holder, Class):
-            return next((kind.names[name] for kind in holder.lineage() if name in kind.names), Method(holder, name))
+            return self._of_class(holder, name)
         if isinstance(holder, Table):
             return self._of_table(holder, name)
         if isinstance(holder, Symbol):
@@ -88,6 +88,12 @@ class Objects:
             return found
         below = self._rehearsal.program.module(holder.scope.path, f".{name}")
         return modules.module(below) if below else Symbol(("attribute", holder.key, name))
+
+    def _of_class(self, holder: Class, name: str) -> Value:
+        found = next((kind.names[name] for kind in holder.lineage() if name in kind.names), None)
+        if isinstance(found, Function) and "classmethod" in decorators(found.node):
+            return Function(found.scope, found.node, found.owner, holder, found.defaults)
+        return found or Method(holder, name)
 
     def _of_parent(self, this: Object, owner: Class, name: str) -> Value:
         for kind in owner.lineage():

@@ -151,10 +151,20 @@ class UnshardedDataset(Rule):
             def open(self, path):
                 return ds.TFRecordDataset(path, num_shards=self.shards, shard_id=self.shard)  # <- MS301
 
+        class Library:
+            @staticmethod
+            def read(path, shuffled):
+                return ds.MindDataset(path, shuffle=shuffled)  # <- MS301
+
+            @classmethod
+            def training(cls, path):
+                return cls.read(path, True)
+
         init()
         ms.set_auto_parallel_context(parallel_mode="hybrid_parallel")
         model.train(1, Reader().open("records").batch(4))
         model.train(1, ds.TFRecordDataset("more", num_shards=1, shard_id=0))  # <- MS301
+        model.train(1, Library.training("books"))
         """,
         # A generator; a sampler that knows no ranks; semi-automatic parallelism with the default dataset strategy.
         """
