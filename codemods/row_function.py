@@ -78,6 +78,8 @@ class RowFunction:
     arguments: list[Argument] = field(default_factory=list)
     replaced: dict[cst.CSTNode, str] = field(default_factory=dict)
     """Expressions of the body with what stands for them in the function."""
+    rests: dict[cst.CSTNode, str] = field(default_factory=dict)
+    """Reads of one row with what is left of the index beside the row's number."""
     respelled: list[Edit] = field(default_factory=list)
     """Edits of the body that write operators by equal ones that ``vmap`` has a rule for."""
     imports: list[Edit] = field(default_factory=list)
@@ -306,6 +308,7 @@ class _Reader:
                 parameter = parameters[expression, axis] = self._alias(expression, axis) or self._parameter(row)
                 self.function.arguments.append(Argument(parameter, expression, axis))
                 self.function.mapped.append((row.value, axis))
+            self.function.rests[row] = rest
             self.function.replaced[row] = parameter + (f"[{rest}]" if rest else "")
         counted = [name for name in find(self.body, cst.Name) if name.value in self.loop.counters]
         inside = {name for row in self.loop.rows for name in find(row, cst.Name)}

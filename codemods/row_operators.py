@@ -38,12 +38,13 @@ class Respelled:
 def respelled(module: Module, values: Values, call: cst.Call) -> Respelled | None:
     """Return ``call`` by an equal operator that ``vmap`` runs once for all rows, or None if none is known or needed.
 
-    Measured on MindSpore 2.10.0, CPU, in both modes, values and gradients of random numbers, ties, NaN and infinities: sums
-    of floats (float16, float32, float64, bfloat16) by ``ops.ReduceSum``, axes and ``keepdims`` included, are the same up to
-    the order of addition (1e-7 of their size in float32, one unit in the last place in float16); ``x.max()`` and ``x.min()``
-    by ``x.amax()`` and ``x.amin()`` are bit-equal, the gradient shared between ties included. Not so are sums of integers
-    (``ReduceSum`` keeps int32, ``sum`` gives int64), ``max`` along an axis (all of the gradient goes to the first of several
-    ties), ``clip``, ``prod``, and products with a number by ``ops.mul`` (a single float16 becomes a float32).
+    Measured on MindSpore 2.10.0, CPU, in both modes, values and gradients of random numbers, ties and infinities: sums of
+    floats (float16, float32, float64, bfloat16) by ``ops.ReduceSum``, axes and ``keepdims`` included, are the same up to the
+    order of addition (1e-7 of their size in float32, one unit in the last place in float16); ``x.max()`` and ``x.min()`` by
+    ``x.amax()`` and ``x.amin()`` are bit-equal, the gradient shared between ties included (a row with a NaN, whose result is
+    NaN in any case, gets NaN as gradient of all its numbers). Not so are sums of integers (``ReduceSum`` keeps int32, ``sum``
+    gives int64), ``max`` along an axis (all of the gradient goes to the first of several ties), ``clip``, ``prod``, and
+    products with a number by ``ops.mul`` (a single float16 becomes a float32).
 
     All of these reductions, and ``mean``, fail under ``vmap`` where a row's value is a single number ("axis 0 is out of
     bounds"): what an earlier reduction may have left so becomes a vector of one number first.

@@ -239,7 +239,7 @@ def _axis(module: Module, values: Values, call: cst.Call, last: str) -> int:
     """Return the axis that ``call`` glues along."""
     arguments = call.args[1:]
     if last[0].isupper():
-        built = _built(module, values, call)
+        built = built_operator(module, values, call)
         if built is None:
             raise Manual(f"where `{module.code(call.func)}` is built is not seen")
         arguments = built.args
@@ -252,7 +252,7 @@ def _axis(module: Module, values: Values, call: cst.Call, last: str) -> int:
     raise Manual(f"the axis of `{module.code(call)}` is no number")
 
 
-def _built(module: Module, values: Values, call: cst.Call) -> cst.Call | None:
+def built_operator(module: Module, values: Values, call: cst.Call) -> cst.Call | None:
     """Return the call that builds the operator that ``call`` applies."""
     if isinstance(call.func, cst.Call):
         return call.func

@@ -1,4 +1,4 @@
-"""``vectorize-rows``: a loop over the rows of a tensor becomes one ``mindspore.vmap`` over its body."""
+"""``vectorize-rows``: a loop over the rows of a tensor becomes its body on all rows at once, or ``mindspore.vmap``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from textwrap import indent
 import libcst as cst
 
 from codemods.base import Codemod, Manual
+from codemods.batched_rows import batched
 from codemods.imports import drop_unreferenced, reach
 from codemods.row_bounds import listed, row_doubts
 from codemods.row_function import read_row_function
@@ -34,9 +35,11 @@ class VectorizeRows(Codemod):
     """Run the body of a loop over rows once for all rows.
 
     What it does
-        The body of a Python loop (or comprehension) over the rows of a tensor becomes a function of one row, and the loop
-        a call of ``mindspore.vmap`` of it. Rows along any axis, several tensors side by side, values that are the same for
-        all rows, several results, lists that are stacked, concatenated or added up, and sums are understood. The
+        A Python loop (or comprehension) over the rows of one tensor whose body is made of elementwise functions, numbers
+        and reductions becomes that body on the whole tensor: axes counted from the first move by one, a reduction of a row
+        becomes one of all axes but the first. Of any other loop over rows the body becomes a function of one row, and the
+        loop a call of ``mindspore.vmap`` of it. Rows along any axis, several tensors side by side, values that are the same
+        for all rows, several results, lists that are stacked, concatenated or added up, and sums are understood. The
         vectorised function is built once, at module level or, where the body runs operators kept in ``self``, in
         ``__init__``: built in ``construct`` it would be compiled anew at each step in PyNative mode as soon as there
         are two of them. MindSpore compiles it in PyNative mode too, so ``MS_JIT=0`` must not be set. An operator that
@@ -61,7 +64,7 @@ class VectorizeRows(Codemod):
     """
 
     name = "vectorize-rows"
-    summary = "a loop over the rows of a tensor becomes mindspore.vmap over its body"
+    summary = "a loop over the rows of a tensor becomes its body on all rows at once, or mindspore.vmap over it"
     applicability = (
         "safe where the loop provably runs over all rows; unsafe where that is assumed; manual where rounds do more than "
         "compute something from their row"
@@ -96,6 +99,9 @@ class _Rewrite:
         check_results(loop)
         self.row = read_row_function(module, self.values, loop)
         self.results = read_results(self.row)
+        self.doubts = row_doubts(self.row)
+        self.at_once = False
+        self._try_at_once()
         after = names_read_after(self.row)
         if after:
             raise Manual(f"`{after[0]}` is read after the loop, as the last round leaves it")
@@ -103,6 +109,13 @@ class _Rewrite:
         number = self._namesakes(stem) + 1
         suffix = f"_{number}" if number > 1 else ""
         self.one, self.all = self._free(f"row_{stem}{suffix}"), self._free(f"row_{_plural(stem)}{suffix}")
+
+    def _try_at_once(self) -> None:
+        """Take the body as it is for all rows, without ``vmap``, if it is as simple as that."""
+        whole = batched(self.row) if not self.doubts else None
+        results = read_results(whole) if whole is not None else []
+        if whole is not None and not any("\n" in result.text or result.axis != 0 for result in results):
+            self.row, self.results, self.at_once = whole, results, True
 
     def _stem(self) -> str:
         """Return a word for what one round gives."""
@@ -131,13 +144,17 @@ class _Rewrite:
         return free
 
     def fix(self) -> Fix:
+        if self.at_once:
+            edits = self._comprehension() if not isinstance(self.loop.node, cst.For) else self._loop(self.loop.node)
+            message = "compute all rows at once, by the same operators on the whole tensor"
+            return Fix(VectorizeRows.name, Applicability.SAFE, message, tuple(dict.fromkeys(edits)))
         vmap = reach(self.module, "mindspore.vmap", self.loop.node)
         edits = [*vmap.edits, *self.row.imports, *self._definition(vmap.expression)]
         edits += self._comprehension() if not isinstance(self.loop.node, cst.For) else self._loop(self.loop.node)
         message = "run the body once for all rows, by mindspore.vmap"
         if self.row.looped:
             message += f" ({listed(self.row.looped)}, for which it has no rule, row by row as before)"
-        doubts = row_doubts(self.row)
+        doubts = self.doubts
         if self.row.unmeasured:
             doubts.append(f"that vmap vectorises {listed(self.row.unmeasured)} rightly, which was not measured")
         if self.row.vectors:
@@ -244,7 +261,15 @@ class _Rewrite:
         assert isinstance(loop, cst.For)
         if not isinstance(loop.body, cst.IndentedBlock):
             return self._returned(self._margin())
-        statements = list(loop.body.body)
+        lines, behind, trailing = self._before_results(loop, loop.body)
+        returned = self._returned(indentation(self.module, loop.body.body[0]))
+        if behind:
+            returned[-1] += f"  {' '.join(behind)}"
+        return [*lines, *returned, *trailing]
+
+    def _before_results(self, loop: cst.For, body: cst.IndentedBlock) -> tuple[list[str], list[str], list[str]]:
+        """Return the lines up to the results, the comments behind these, and those that end the body."""
+        statements = list(body.body)
         collecting = [self.module.enclosing(result.gathered.node, cst.SimpleStatementLine) for result in self.results]
         if statements[len(statements) - len(collecting) :] != sorted(
             [line for line in collecting if line is not None], key=self.module.start
@@ -265,12 +290,9 @@ class _Rewrite:
             row = self.module.start(line).row - len(above)
             lines += [""] if lines and not self.module.lines[row - 2].strip() else []
             lines += above
-        returned = self._returned(margin)
         behind = [text for line in statements[-len(collecting) :] for text in self._behind(line)]
-        if behind:
-            returned[-1] += f"  {' '.join(behind)}"
         trailing = self.module.lines[self._last_row() - self._comments_below() : self._last_row()]
-        return [*lines, *returned, *(text.strip() for text in trailing)]
+        return lines, behind, [text.strip() for text in trailing]
 
     def _behind(self, line: cst.CSTNode) -> list[str]:
         row = self._end_of(line).row
@@ -325,10 +347,15 @@ class _Rewrite:
 
     def _comprehension(self) -> list[Edit]:
         (glue,) = self.results[0].glues
-        return [self.module.replace(glue.call, self._inline(glue.ending))]
+        return [self.module.replace(glue.call, self._inline(glue))]
 
-    def _inline(self, ending: str) -> str:
-        return f"{self._callee()}({', '.join(self._arguments())}){ending}"
+    def _inline(self, glue: Glue) -> str:
+        """Return what stands in the place of the glued list."""
+        if not self.at_once:
+            return f"{self._callee()}({', '.join(self._arguments())}){glue.ending}"
+        stands_alone = isinstance(self.module.parents[glue.call], (cst.Arg, cst.Assign, cst.Return)) or glue.call.lpar
+        text = self.results[0].text
+        return _with_ending(text, glue.ending) if glue.ending or stands_alone else _as_primary(text)
 
     def _loop(self, loop: cst.For) -> list[Edit]:
         if loop.orelse is not None:
@@ -337,6 +364,9 @@ class _Rewrite:
         lines = [] if in_place else self._assigned(loop)
         margin = indentation(self.module, loop)
         header = [margin + text for text in self._comments_of_header(loop)]
+        if self.at_once and isinstance(loop.body, cst.IndentedBlock):
+            above, behind, below = self._before_results(loop, loop.body)
+            header += [(margin + text).rstrip() for text in (*above, *behind, *below)]
         edits = list(in_place)
         first = self.module.start(loop).row
         last = self._last_row()
@@ -410,7 +440,7 @@ class _Rewrite:
         ]
         if later and not any(name.value == result.gathered.name for name in targets):
             return []
-        text = self._inline(result.glues[0].ending)
+        text = self._inline(result.glues[0])
         row = self.module.lines[self.module.start(glue).row - 1]
         if len(row) - len(self.module.code(glue)) + len(text) > line_limit(self.module) or "\n" in self.module.code(
             glue
@@ -420,6 +450,8 @@ class _Rewrite:
 
     def _assigned(self, loop: cst.For) -> list[str]:
         margin = indentation(self.module, loop)
+        if self.at_once:
+            return [margin + self._collected_at_once(result) for result in self.results]
         callee, arguments = self._callee(), self._arguments()
         if len(self.results) == 1:
             result = self.results[0]
@@ -438,6 +470,11 @@ class _Rewrite:
                 lines.append(f"{margin}{self._sum(result)}{name}.sum(0)")
         return lines
 
+    def _collected_at_once(self, result: Result) -> str:
+        if result.gathered.how is How.LISTED:
+            return f"{result.gathered.name} = {result.text}"
+        return self._sum(result) + _with_ending(result.text, ".sum(0)")
+
     def _sum(self, result: Result) -> str:
         """Return what stands before the sum over the rows."""
         name, sign = result.gathered.name, "-" if result.subtracted else "+"
@@ -446,6 +483,17 @@ class _Rewrite:
         if isinstance(result.gathered.node, cst.AugAssign):
             return f"{name} {sign}= "
         return f"{name} = {name} {sign} "
+
+
+def _with_ending(text: str, ending: str) -> str:
+    """Return the expression ``text`` with the method call ``ending``."""
+    return _as_primary(text) + ending if ending else text
+
+
+def _as_primary(text: str) -> str:
+    """Return the expression ``text``, in brackets unless what follows takes it as a whole anyhow."""
+    whole = ast.parse(f"({text})", mode="eval").body
+    return text if isinstance(whole, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)) else f"({text})"
 
 
 def _dedented(text: str, margin: str) -> list[str]:

@@ -73,7 +73,7 @@ TENSOR_METHODS = frozenset(
     exp log sqrt square pow clip clamp float half int long bool to type_as masked_fill broadcast_to expand repeat tile
     matmul mm bmm softmax log_softmax sigmoid tanh argmax argmin cumsum norm prod std var any all fill_diagonal copy clone
     gather index_select scatter add sub mul div expand_as view_as reshape_as T ravel negative rsqrt triu tril flip roll
-    new_zeros new_ones logical_not ndimension gather_elements gather_nd select where contiguous masked_select
+    new_zeros new_ones logical_not ndimension gather_elements gather_nd select where contiguous masked_select amax amin
     """.split()  # noqa: SIM905
 )
 TENSOR_FACTS = frozenset(["shape", "ndim", "dtype", "strides", "itemsize", "nbytes", "T", "mT"])
