@@ -9,18 +9,11 @@ from typing import Any
 
 import networkx as nx
 
+from mslint.verify.operators import BOOKKEEPING, COMMUNICATION, operator_of
 from mslint.verify.result import Counts
 
-BOOKKEEPING = frozenset(
-    {"Constant", "MakeTuple", "MakeList", "TupleGetItem", "ListGetItem"}
-    | {"Depend", "UpdateState", "Load", "Return", "Partial"}
-)
-"""Operators that only tie others together; they compute nothing."""
-COMMUNICATION = frozenset(
-    {"AllReduce", "AllGather", "AllToAll", "AllToAllv", "AlltoAll", "AlltoAllV", "Barrier", "BatchISendIRecv"}
-    | {"Broadcast", "CollectiveGather", "CollectiveScatter", "NeighborExchange", "NeighborExchangeV2"}
-    | {"Receive", "Reduce", "ReduceScatter", "Send"}
-)
+CALL = "SubgraphCall"
+"""What a node is called that calls a sub-graph, as control flow does; what it calls is counted as it stands there."""
 KINDS = ("forward", "backward", "optimizer", "communication", "other")
 
 _TYPES = {
@@ -53,11 +46,6 @@ def read_model(serialised: bytes, descriptor: bytes) -> Any:
     return model
 
 
-def operator_of(node: Any) -> str:
-    """The name of a node's operator: ``op_type`` reads ``REF::MatMul:4`` or ``Constant``."""
-    return str(node.op_type).rsplit("::", 1)[-1].rsplit(":", 1)[0]
-
-
 def graph_of(model: Any, optimizers: Collection[str] = (), *, update_only: bool = False) -> nx.DiGraph:
     """The nodes of the main graph and its sub-graphs with the flow of data between them.
 
@@ -67,11 +55,15 @@ def graph_of(model: Any, optimizers: Collection[str] = (), *, update_only: bool 
     ``data``: False where they only order side effects. ``optimizers`` are the class names of optimizers, by which their
     scopes are known; with ``update_only`` the whole graph is an optimizer's.
     """
+    functions = {function.name for function in model.functions}
     graph = nx.DiGraph(outputs=[(model.graph.name, output.name) for output in model.graph.output])
     for function in (model.graph, *model.functions):
         parameters = {parameter.name for parameter in function.parameter}
         for order, node in enumerate(function.node):
             operator = operator_of(node)
+            if operator in functions or ":" in operator:
+                # A sub-graph, or the node that chooses one.
+                operator = CALL
             name = (function.name, node.output[0])
             outputs = _outputs(node)
             graph.add_node(
@@ -132,13 +124,13 @@ def saved_bytes(graph: nx.DiGraph) -> int:
 
 
 def peak_bytes(graph: nx.DiGraph) -> int:
-    """The most bytes alive at once: a result lives from its node to its last reader, in the order of the graph.
+    """The most bytes alive at once: a result lives from its node to its last reader, each made when it is first needed.
 
     Sub-graphs run inside the main graph: the largest one's peak is added. Optimizers work in place, they take nothing.
     """
     peaks: dict[str, int] = {}
     order: dict[str, list[Any]] = {}
-    for name in working_nodes(graph):
+    for name in _by_need(graph):
         order.setdefault(graph.nodes[name]["function"], []).append(name)
     for function, names in order.items():
         last_reader: dict[Any, Any] = {}
@@ -167,6 +159,31 @@ def peak_bytes(graph: nx.DiGraph) -> int:
 def working_nodes(graph: nx.DiGraph) -> Iterator[Any]:
     """The nodes that compute something, in the order of their graphs."""
     return (name for name, operator in graph.nodes(data="op") if operator not in BOOKKEEPING)
+
+
+def _by_need(graph: nx.DiGraph) -> list[Any]:
+    """The working nodes, each behind those that it reads: the order in which the compiler puts them, too.
+
+    The graph's own order is not taken, as it tells which side effects come first: those that keep gradients, as well.
+    """
+    placed: dict[Any, None] = {}
+    read: dict[Any, list[Any]] = {
+        name: [source for given in graph.nodes[name]["inputs"] for source, _ in sources_of(graph, given)]
+        for name in working_nodes(graph)
+    }
+    outputs = [source for output in graph.graph["outputs"] for source, _ in sources_of(graph, output)]
+    inner = {source for sources in read.values() for source in sources}
+    for root in (*outputs, *(name for name in read if name not in inner), *read):
+        waiting = [(root, iter(read[root]))] if root not in placed else []
+        while waiting:
+            name, sources = waiting[-1]
+            following = next((source for source in sources if source not in placed), None)
+            if following is None:
+                placed[name] = None
+                waiting.pop()
+            else:
+                waiting.append((following, iter(read[following])))
+    return list(placed)
 
 
 def _classify(graph: nx.DiGraph, optimizers: Collection[str], update_only: bool) -> None:

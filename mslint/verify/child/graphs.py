@@ -1,4 +1,4 @@
-"""From a Cell or a jit function to the bytes of its MindIR, by the compiler's front end alone."""
+"""From a Cell or a jit function to the bytes of its MindIR: by the compiler's front end alone, or ready to be run."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from mindspore import Tensor, _c_expression
 from mindspore.train import mind_ir_pb2
 
 from mslint.verify.child.sources import with_sources
+from mslint.verify.operators import COMMUNICATION, operator_of
 
 try:
     from mindspore.graph import api
@@ -26,6 +27,8 @@ __all__ = [
     "blank_results",
     "cell_graph",
     "communicates",
+    "compiled_cell",
+    "compiled_function",
     "descriptor",
     "function_graph",
     "has_backward",
@@ -51,6 +54,13 @@ def cell_graph(cell: Any, arguments: Any, options: Any) -> bytes:
     return _serialised(executor._graph_executor, phase)
 
 
+def compiled_cell(cell: Any, arguments: Any, options: Any) -> bytes:
+    """The same of a Cell compiled to the end, as a call with these arguments then finds it."""
+    cell._self_check()
+    cell.compile(*arguments, **options)
+    return _serialised(api._cell_graph_executor._graph_executor, cell.phase_cache[cell.phase])
+
+
 def function_graph(executor: Any, arguments: Any, options: Any) -> bytes:
     """The MindIR ``ModelProto`` of a function held by a ``_JitExecutor``."""
     own = arguments[1:] if executor.obj is not None else arguments
@@ -58,6 +68,12 @@ def function_graph(executor: Any, arguments: Any, options: Any) -> bytes:
     phase = {"phase": _PHASE} if "phase" in inspect.signature(executor.compile).parameters else {}
     compiled = executor.compile(executor.fn.__name__, *own, **phase, **options)
     return _serialised(executor._graph_executor, compiled)
+
+
+def compiled_function(executor: Any, arguments: Any, options: Any) -> bytes:
+    """The same of a function compiled to the end, as a call with these arguments then finds it."""
+    own = arguments[1:] if executor.obj is not None else arguments
+    return _serialised(executor._graph_executor, executor.compile(executor.fn.__name__, *own, **options))
 
 
 def has_backward(graph: bytes) -> bool:
@@ -71,8 +87,6 @@ def has_backward(graph: bytes) -> bool:
 
 def communicates(graph: bytes) -> bool:
     """Whether ranks exchange something in the graph."""
-    from mslint.verify.mindir import COMMUNICATION, operator_of
-
     model = mind_ir_pb2.ModelProto()
     model.ParseFromString(graph)
     return any(

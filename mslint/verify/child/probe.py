@@ -32,6 +32,8 @@ from mslint.verify.child.graphs import (
     blank_results,
     cell_graph,
     communicates,
+    compiled_cell,
+    compiled_function,
     function_graph,
     has_backward,
 )
@@ -39,10 +41,12 @@ from mslint.verify.child.place import caller
 from mslint.verify.child.recording import (
     OPTIMIZERS,
     follow_optimizers,
+    kept_gradients,
     live_optimizers,
     paired_gradients,
     recorded,
     recording,
+    without_recording,
 )
 from mslint.verify.child.report import Report, number_of_steps
 from mslint.verify.child.state import restore, snapshot
@@ -242,8 +246,9 @@ class Probe:
             step.optimizers.append(optimizer)
             step.add_update(paired_gradients(optimizer, arguments[0] if arguments else None))
             if graph:
+                compile_graph = compiled_cell if self._numbers else cell_graph
                 self._add_graph(
-                    step, ("cell", id(optimizer)), "optimizer", lambda: cell_graph(optimizer, arguments, options)
+                    step, ("cell", id(optimizer)), "optimizer", lambda: compile_graph(optimizer, arguments, options)
                 )
         if step is not None and graph and not self._numbers:
             self._updated()
@@ -276,7 +281,7 @@ class Probe:
                 kept=cell,
                 inputs=(arguments, options),
                 front_end=lambda: cell_graph(cell, *_bound(cell, arguments, options)),
-                compile_fully=lambda: cell.compile(*_bound(cell, arguments, options)[0]),
+                compile_fully=lambda: compiled_cell(cell, *_bound(cell, arguments, options)),
                 run=lambda: call(cell, *arguments, **options),
             )
         )
@@ -301,7 +306,7 @@ class Probe:
                         kept=function,
                         inputs=(own, options),
                         front_end=lambda: function_graph(executor, arguments, options),
-                        compile_fully=lambda: executor.compile(executor.fn.__name__, *own, **options),
+                        compile_fully=lambda: compiled_function(executor, arguments, options),
                         run=lambda: call(executor, *arguments, **options),
                         gradient=gradient,
                     )
@@ -318,16 +323,8 @@ class Probe:
         if call.site in self._seen_sites:
             self._begin(call.site, call.name, call.inputs, call.kept)
             return call.run() if self._numbers else blank_results(call.front_end())
-        graph: bytes | None = None
-        trains = False
-        problem = ""
-        try:
-            graph = call.front_end()
-            trains = has_backward(graph)
-        except NoMindIR as error:
-            trains, problem = error.has_backward, _first_line(error)
-        except Exception as error:  # whatever the compiler raises: the run will raise it, too
-            problem = _first_line(error)
+        compiled = self._compile(call)
+        graph, trains = compiled.graph, compiled.trains
         if not trains and not call.may_train and self._step is None:
             if not self._numbers and graph is not None and communicates(graph):
                 return blank_results(graph)
@@ -341,9 +338,9 @@ class Probe:
         if graph is not None:
             step.add_graph(call.site, graph, "step")
         else:
-            step.lack_graph(f"{call.name}: {problem}")
+            step.lack_graph(f"{call.name}: {compiled.problem}")
         if not self._numbers:
-            return self._compiled(step, call, trains, graph)
+            return self._pass_over(step, call, trains, graph)
         if not trains:
             result = call.run()
             step.add_loss("separate", result)
@@ -352,14 +349,42 @@ class Probe:
         step.training_sites.add(call.site)
         self._write(step)
         if call.gradient is None:
-            return self._run_training_graph(step, call)
+            return self._run_training_graph(step, call, compiled)
         result = call.run()
         call.gradient.keep(step, result)
         if not call.gradient.gives_value:
             self._evaluate_loss(step, call.kept, call.gradient.own_arguments(call.inputs[0]), call.inputs[1])
         return result
 
-    def _compiled(self, step: Step, call: _GraphCall, trains: bool, graph: bytes | None) -> Any:
+    def _compile(self, call: _GraphCall) -> _Compiled:
+        """Compile what is called; to be run, unless there is something in it that has no kernel here."""
+        if self._step is None:
+            # It may begin a step: what is drawn while it compiles is part of that.
+            ms.set_seed(_SEED)
+        unready = ""
+        if self._numbers:
+            try:
+                return self._compile_recording(call)
+            except Exception as error:  # also sparse gradients, optimizers of another signature: parameters must do
+                unready = _first_line(error)
+        try:
+            graph = call.front_end()
+            return _Compiled(graph, has_backward(graph), unrecorded=unready)
+        except NoMindIR as error:
+            return _Compiled(None, error.has_backward, problem=_first_line(error), unrecorded=unready)
+        except Exception as error:  # whatever the compiler raises: the run will raise it, too
+            return _Compiled(None, trains=False, problem=_first_line(error), unrecorded=unready)
+
+    def _compile_recording(self, call: _GraphCall) -> _Compiled:
+        """In this one compilation optimizers learn to keep their gradients, as its graph does not show them."""
+        try:
+            with recording(live_optimizers() if call.gradient is None else ()):
+                graph = without_recording(call.compile_fully())
+        except NoMindIR as error:
+            return _Compiled(None, error.has_backward, problem=_first_line(error))
+        return _Compiled(graph, has_backward(graph))
+
+    def _pass_over(self, step: Step, call: _GraphCall, trains: bool, graph: bytes | None) -> Any:
         """Go on as if the graph had been run."""
         step.gradients += trains
         if trains:
@@ -376,22 +401,16 @@ class Probe:
             return None
         return blank_results(graph)
 
-    def _run_training_graph(self, step: Step, call: _GraphCall) -> Any:
+    def _run_training_graph(self, step: Step, call: _GraphCall, compiled: _Compiled) -> Any:
         optimizers = live_optimizers()
-        try:
-            with recording(optimizers):
-                call.compile_fully()
-            kept = True
-        except Exception as error:  # sparse gradients, optimizers of another signature: the parameters must do
-            step.remark(f"gradients could not be recorded in the graph: {_first_line(error)}")
-            kept = False
         result = call.run()
         step.add_output(result)
-        if not kept:
+        if compiled.unrecorded:
+            step.remark(f"gradients could not be recorded in the graph: {compiled.unrecorded}")
             step.optimizers += optimizers
-        for optimizer in recorded(optimizers) if kept else ():
+        for optimizer in recorded(optimizers) if not compiled.unrecorded else ():
             step.optimizers.append(optimizer)
-            step.add_update(paired_gradients(optimizer, list(optimizer.mslint_kept)))
+            step.add_update(kept_gradients(optimizer))
         self._updated()
         return result
 
@@ -486,12 +505,26 @@ class _GraphCall:
     """The object whose identity the site is."""
     inputs: Any
     front_end: Callable[[], bytes]
-    """Compiles to MindIR."""
-    compile_fully: Callable[[], Any]
-    """Compiles what ``run`` then finds compiled."""
+    """Compiles to MindIR and no further."""
+    compile_fully: Callable[[], bytes]
+    """Compiles to MindIR, and what ``run`` then finds compiled."""
     run: Callable[[], Any]
     gradient: TopLevelGradient | None = None
     """Set where it is a gradient function that MindSpore made."""
+
+
+@dataclass(frozen=True)
+class _Compiled:
+    """What came of compiling a call."""
+
+    graph: bytes | None
+    """Its MindIR, if it has one."""
+    trains: bool
+    """Whether it takes gradients."""
+    problem: str = ""
+    """Why there is no MindIR."""
+    unrecorded: str = ""
+    """Why it is not compiled so that optimizers keep their gradients."""
 
 
 def _bound(cell: Any, arguments: Any, options: Any) -> tuple[Any, Any]:
