@@ -148,6 +148,7 @@ def _run(program: Program, entry: Path) -> Training:
         interpreter.run_unstarted()
     except (Exhausted, RecursionError):
         result.complete = False
+    result.complete = result.complete and interpreter.is_complete
     for steps in _by_target(interpreter.training_steps):
         result.add(_follow(interpreter, steps[0].target, _together(steps), steps[0].place, [s.branches for s in steps]))
     return result

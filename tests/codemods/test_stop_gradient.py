@@ -426,6 +426,12 @@ LISTED = {
     "behind many stars": "weights = [*student.trainable_params(), "
     + "*nn.Dense(2, 2).trainable_params(), " * 7
     + "*{}]",
+    "of many networks": "weights = [w for net in (student, "
+    + "nn.Dense(2, 2), " * 7
+    + "teacher) for w in net.trainable_params()]",
+    "of many networks by name": "nets = dict(a=student, "
+    + ", ".join(f"n{i}=nn.Dense(2, 2)" for i in range(7))
+    + ", t=teacher)\nweights = []\nfor name, net in nets.items():\n    weights += net.trainable_params()",
     "one by one": "weights = [*student.trainable_params(), teacher.weight, teacher.bias]",
     "appended": "weights = list(student.trainable_params())\nfor weight in {}:\n    weights.append(weight)",
     "by the name of a method": "weights = student.trainable_params()\nadd = weights.append\nadd(teacher.weight)",

@@ -10,7 +10,7 @@ from mslint.program.following.values import Call, Stretch, Value, options
 from mslint.program.networks.library import call_foreign
 from mslint.program.networks.objects import STOPPING
 from mslint.program.networks.optimizers import WITH_PARAMETERS
-from mslint.program.networks.parts import below, either, is_record, joined, mapped
+from mslint.program.networks.parts import below, either, is_record, is_rest, joined, mapped
 from mslint.program.networks.values import Feature, Flow, GradientMaker, Reason, Tensor, Thing, Weights
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ class Forward:
     def build(self, thing: Thing, call: Call) -> Value:
         """Return what calling ``thing`` gives while networks are built: their forward pass is of no interest then."""
         interpreter = self._interpreter
+        if is_rest(thing):
+            return thing
         if thing.kind == "class":
             trains = any(isinstance(value, GradientMaker) for value in thing.attributes.values())
             method = interpreter.definitions.method(thing, "construct") if trains else None
@@ -87,7 +89,7 @@ class Forward:
             return self._through(thing, call, given)
         if thing.kind == "unknown" and thing.parent is not None and is_record(thing.parent):
             return interpreter.computed(thing.parent, *call.given)
-        if thing.kind == "unknown" and thing.frozen_by() is None:
+        if is_rest(thing) or (thing.kind == "unknown" and thing.frozen_by() is None):
             return Tensor(replace(given, trained=True))
         return Tensor(given)
 

@@ -31,7 +31,7 @@ from mslint.program.networks.definitions import Definitions
 from mslint.program.networks.expressions import Expressions
 from mslint.program.networks.forward import Forward
 from mslint.program.networks.library import call_reference
-from mslint.program.networks.methods import call_method
+from mslint.program.networks.methods import MOST_ITEMS, call_method
 from mslint.program.networks.objects import Objects
 from mslint.program.networks.optimizers import add_step, make_object, weights_of
 from mslint.program.networks.parts import either, is_record, joined, parts, things_in
@@ -77,6 +77,8 @@ class Interpreter(Expressions):
         """How many conditions that are not known lead to where the program is."""
         self.definitions = Definitions(self)
         self.objects = Objects(self)
+        self.is_complete = True
+        """Whether nothing was left out that may be trained again."""
         self.branches: list[Branch] = []
         """How the undecided tests went that lead to where the program is."""
         self._frame_count = 0
@@ -208,7 +210,8 @@ class Interpreter(Expressions):
     def do_for(self, node: ast.For | ast.AsyncFor) -> bool:
         iterated = self.value(node.iter)
         rounds = [self.objects.element(iterated)] * (2 if self.following else 1)
-        if isinstance(iterated, Sequence) and len(iterated.items) <= _MOST_ROUNDS and things_in(iterated):
+        most = _MOST_ROUNDS if self.following else MOST_ITEMS
+        if isinstance(iterated, Sequence) and len(iterated.items) <= most and things_in(iterated):
             rounds = list(iterated.items)
         with self.looping():
             for item in rounds:

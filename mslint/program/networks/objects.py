@@ -21,7 +21,7 @@ from mslint.program.following.values import (
     Stretch,
     Value,
 )
-from mslint.program.networks.parts import below, either, joined, parts
+from mslint.program.networks.parts import below, either, is_rest, joined, parts
 from mslint.program.networks.values import (
     CLOSED,
     TRAINED,
@@ -104,6 +104,8 @@ class Objects:
     def _of_thing(self, thing: Thing, name: str) -> Value:
         if name in thing.attributes:
             return thing.attributes[name]
+        if is_rest(thing):
+            return Method(thing, name) if name in PARAMETER_METHODS or SETTERS.match(name) else thing
         found = self._interpreter.definitions.inherited(thing, None, name) if thing.kind == "class" else None
         if isinstance(found, Function) and decorators(found.node) & {"property", "cached_property"}:
             return self._interpreter.invoke(found, Call([], {}))
@@ -145,6 +147,7 @@ class Objects:
         if not isinstance(holder, Parameters):
             return
         for root in holder.things:
+            interpreter.is_complete = interpreter.is_complete and not (thaws and is_rest(root))
             for thing in below(root):
                 if thaws:
                     thing.frozen = None
@@ -181,6 +184,8 @@ class Objects:
 
     def _item_of_thing(self, holder: Thing, key: Value | None) -> Value:
         interpreter = self._interpreter
+        if is_rest(holder):
+            return holder
         if holder.children and holder.kind == "interface":
             if key is None:
                 return interpreter.make("interface", holder.reference, holder.place, list(holder.children))

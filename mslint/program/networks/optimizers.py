@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from mslint.program.following.values import Call, Class, Constant, Function, Sequence, Stretch, Value, options
-from mslint.program.networks.parts import below, parts
+from mslint.program.networks.parts import below, is_rest, parts
 from mslint.program.networks.values import (
     GradientMaker,
     Many,
@@ -117,9 +117,10 @@ def weights_of(given: Value, place: Stretch) -> Weights:
             things.append(item.layer)
             held.add(id(item.layer))
             known = True
-        elif isinstance(item, Thing) and item.kind == "unknown":
+        elif is_rest(item) or (isinstance(item, Thing) and item.kind == "unknown"):
             return Weights((), False, False, place)
     tracked = known and all(thing.kind != "unknown" or thing.is_network for thing in things)
+    tracked = tracked and not any(map(is_rest, things))
     return Weights(tuple(dict.fromkeys(things)), tracked, every, place, frozenset(held), frozenset(whole))
 
 

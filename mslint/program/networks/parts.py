@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeGuard
 
-from mslint.program.following.values import Constant, Either, Sequence, Value
+from mslint.program.following.values import Constant, Either, Sequence, Stretch, Value
 from mslint.program.networks.values import CLOSED, Flow, Many, Mapping, Parameters, Tensor, Thing, Weight
 
 _MOST_OPTIONS = 6
+_NOWHERE = Stretch(Path(), 1, 0, 1, 0)
 
 
 def parts(value: Value) -> Iterator[Value]:
@@ -92,13 +94,18 @@ def either(values: list[Value]) -> Value:
 
 
 def _most_of(options: list[Value]) -> Iterator[Value]:
-    """Yield as many of ``options`` as are worth following; all that an optimizer may get, lest it seem not to train them."""
-    others = 0
-    for option in options:
-        is_trainable = isinstance(option, (Parameters, Weight))
-        others += not is_trainable
-        if is_trainable or others <= _MOST_OPTIONS:
-            yield option
+    """Yield as many of ``options`` as are worth following, all parameters among them, and what stands for the others."""
+    others = [option for option in options if not isinstance(option, (Parameters, Weight))]
+    yield from (option for option in options if isinstance(option, (Parameters, Weight)))
+    yield from others[:_MOST_OPTIONS]
+    rest = next((option for option in others if is_rest(option)), None)
+    if len(others) > _MOST_OPTIONS and rest not in others[:_MOST_OPTIONS]:
+        yield rest or Thing("rest", "", _NOWHERE)
+
+
+def is_rest(value: Value) -> bool:
+    """Tell whether ``value`` stands for more objects than are told apart: any of them may be trained."""
+    return isinstance(value, Thing) and value.kind == "rest"
 
 
 def joined(flows: Iterator[Flow]) -> Flow:

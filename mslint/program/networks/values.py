@@ -131,7 +131,7 @@ class Thing(Value):
     """An object: a network, one of its layers, a parameter, an optimizer, or something that is not known.
 
     ``kind`` is ``class`` (of the project, see ``reference``), ``interface`` (of a package, by ``reference``),
-    ``parameter``, ``optimizer`` or ``unknown``.
+    ``parameter``, ``optimizer``, ``unknown``, or ``rest``: several objects that are not told apart.
     """
 
     kind: str
