@@ -61,6 +61,7 @@ class _Reader:
 
     def read(self) -> RowFunction:
         module, loop = self.function.module, self.function.loop
+        whole = ""
         arguments = [argument for argument in self.function.arguments if argument.axis is not None]
         if len(arguments) != 1 or arguments[0].axis != 0:
             raise _NotSimpleError
@@ -68,15 +69,20 @@ class _Reader:
         for target, value in loop_variables(self.function.header):
             if value is not None:
                 assert isinstance(target, cst.Name)
-                if dotted(value) is None:
-                    raise _NotSimpleError
                 self.known[target.value] = 0
-                self.edits += [module.replace(name, self.expression) for name in self._reads(target.value)]
+                if dotted(value) is not None:
+                    self.edits += [module.replace(name, self.expression) for name in self._reads(target.value)]
+                elif isinstance(loop.node, cst.For) and "\n" not in self.expression:
+                    whole, self.expression = f"{target.value} = {self.expression}", target.value
+                else:
+                    raise _NotSimpleError
         if isinstance(loop.node, cst.For):
             self._read_statements(loop.node.body)
         elif self._axes(loop.node.elt) in (_NUMBER, _SUM):
             raise _NotSimpleError
-        return replace(self.function, replaced=self._replaced(), respelled=self.edits, dropped=[], imports=[])
+        return replace(
+            self.function, replaced=self._replaced(), respelled=self.edits, dropped=[], imports=[], whole=whole
+        )
 
     def _reads(self, name: str) -> list[cst.Name]:
         """Return where the body reads the loop's variable ``name``, which it sets nowhere."""

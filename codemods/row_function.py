@@ -88,6 +88,8 @@ class RowFunction:
     """The tensors whose rows are handed over, each with the axis of its rows."""
     dropped: list[cst.CSTNode] = field(default_factory=list)
     """Statements that only name a row, as a parameter now does."""
+    whole: str = ""
+    """A statement that names the tensor whose rows are looped over."""
     uses_self: bool = False
     looped: list[str] = field(default_factory=list)
     """Operators that ``vmap`` runs row by row after all."""

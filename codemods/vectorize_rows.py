@@ -366,6 +366,7 @@ class _Rewrite:
         header = [margin + text for text in self._comments_of_header(loop)]
         if self.at_once and isinstance(loop.body, cst.IndentedBlock):
             above, behind, below = self._before_results(loop, loop.body)
+            above = [self.row.whole, *above] if self.row.whole else above
             header += [(margin + text).rstrip() for text in (*above, *behind, *below)]
         edits = list(in_place)
         first = self.module.start(loop).row

@@ -8,9 +8,9 @@ import libcst as cst
 
 from mslint.semantics.formula import Expression, numbers, operator_of, read
 from mslint.semantics.half import float_type
-from mslint.semantics.module import Module
+from mslint.semantics.module import Module, dotted
 from mslint.semantics.reaching import reaching
-from mslint.semantics.tensors import Kind, values_at
+from mslint.semantics.tensors import Kind, loop_variables, values_at
 
 _FLOATING = ("exp", "log", "sqrt", "rsqrt", "softmax", "sigmoid", "log_softmax", "divide", "mean", "norm", "var", "std")
 _ELEMENTWISE = frozenset(
@@ -63,7 +63,7 @@ def holds_floats(module: Module, node: cst.CSTNode, depth: int = _DEEPEST) -> bo
     if isinstance(node, cst.Integer):
         return False
     if isinstance(node, cst.Name):
-        value = _sole_value(module, node)
+        value = _sole_value(module, node) or _looped_over(module, node)
         return holds_floats(module, value, depth - 1) if value is not None else None
     formula = read(Expression(module, node))
     if isinstance(node, cst.Call):
@@ -229,3 +229,15 @@ def _is_number(module: Module, node: cst.CSTNode) -> bool:
 def _sole_value(module: Module, name: cst.Name) -> cst.BaseExpression | None:
     bound = reaching(module, name)
     return bound[0].value if len(bound) == 1 else None
+
+
+def _looped_over(module: Module, name: cst.Name) -> cst.BaseExpression | None:
+    """Return the tensor that the loop's variable ``name`` is a row of."""
+    bound = reaching(module, name)
+    loop = bound[0].node if len(bound) == 1 else None
+    if not isinstance(loop, (cst.For, cst.CompFor)):
+        return None
+    return next(
+        (value for target, value in loop_variables(loop) if value and dotted(target) == name.value),
+        None,
+    )

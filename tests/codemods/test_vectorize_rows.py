@@ -160,7 +160,7 @@ SAFE = {
             def construct(self, x):
                 total = 0
                 for row in ops.sigmoid(x):
-                    total = row.mean() + total
+                    total = row.std() + total
                 return total + means(x) + norms(x).sum()
         """,
         """
@@ -193,7 +193,7 @@ SAFE = {
 
 
         def row_total(row):
-            return row.mean()
+            return row.std()
 
 
         row_totals = vmap(row_total)
@@ -675,6 +675,11 @@ def test_operators_that_vmap_runs_row_by_row_are_written_by_equal_ones(tmp_path:
         assert f"return {after} * x.std()\n" in done.text
 
 
+def test_rows_of_floats_are_floats(tmp_path: Path) -> None:
+    done = rewrite(tmp_path, cell("return sum(row.sum() * row.std() for i, row in enumerate(ops.exp(x)))")).text
+    assert "def row_value(row):\n    return ops.ReduceSum()(row) * row.std()\n" in done
+
+
 def test_a_file_without_operators_gets_their_import(tmp_path: Path) -> None:
     text = cell("return sum((x[i] * 2.0).sum() * x[i].std() for i in range(len(x)))").replace(
         "import nn, ops", "import nn"
@@ -725,6 +730,18 @@ BATCHED = {
     "return 2.0 * ops.stack([x[i] / x[i].sum(-1, keepdims=True) for i in range(x.shape[0])]) ** 2": (
         "return 2.0 * (x / x.sum(-1, keepdims=True)) ** 2"
     ),
+    # A tensor that has no name is looped over.
+    """
+    loss = 0.5
+    for i, row in enumerate(ops.square(x)):
+        loss = loss - ops.log(row.sum(0) + 0.5).sum()
+    return loss
+    """: """
+    loss = 0.5
+    row = ops.square(x)
+    loss = loss - ops.log(row.sum(1) + 0.5).reshape(row.shape[0], -1).sum(-1).sum(0)
+    return loss
+    """,
     # Left to vmap: values of which one may have more axes, other tensors, rows along another axis, settings of a reduction.
     "return ops.stack([x[i] - x[i].mean() for i in range(x.shape[0])])": "",
     "return ops.stack([x[i] * self.scale for i in range(x.shape[0])])": "",
