@@ -51,8 +51,9 @@ class ShardDataset(Codemod):
     When it is left to you
         The data set has a sampler (MindSpore takes a sampler or shards, not both); its source has no ``__getitem__`` and
         ``__len__`` and must leave out the other ranks' samples itself; a data set zipped with it cannot be sharded; its
-        arguments come from elsewhere (``**options``); a loop builds the evaluation set by the same call; it is built before
-        ``init()``, when the rank is not known yet; the network runs in pipeline stages, whose ranks share samples.
+        arguments come from elsewhere (``**options``); it is split in parts, and MindSpore splits nothing that is sharded; a
+        loop builds the evaluation set by the same call; it is built before ``init()``, when the rank is not known yet; the
+        network runs in pipeline stages, whose ranks share samples.
     """
 
     name = "shard-dataset"

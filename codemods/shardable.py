@@ -46,6 +46,13 @@ def require_shardable(home: Module, source: UnshardedSource) -> None:
                     "its part, as ds.DistributedSampler(get_group_size(), get_rank()) does"
                 )
         _require_one_purpose(home, build)
+        place = build.run.rehearsal.split.get(build.event.number)
+        if place is not None:
+            raise Manual(
+                f"it is split in row {place.row} of {place.path.name}, and MindSpore splits none that is sharded "
+                "(RuntimeError): behind that, give the training part its sampler, by "
+                "use_sampler(ds.DistributedSampler(get_group_size(), get_rank()))"
+            )
     if name == "GeneratorDataset":
         for build in source.unsharded:
             _require_random_access(source, build)

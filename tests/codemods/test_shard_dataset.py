@@ -565,6 +565,15 @@ LEFT = {
         """,
         "the loop in row 8 of train.py builds the evaluation set by the same call",
     ),
+    "split, as no sharded data set can be": (
+        """
+        init()
+        ms.set_auto_parallel_context(parallel_mode="data_parallel")
+        training, held_out = ds.MnistDataset("digits").split([0.8, 0.2])
+        model.train(1, training.batch(4))
+        """,
+        "it is split in row 8 of train.py",
+    ),
     "built before init()": (
         """
         training = ds.MnistDataset("digits").batch(4)

@@ -46,6 +46,8 @@ def call_pipeline(rehearsal: Rehearsal, owner: Pipeline, name: str, call: Call) 
         return owner
     if name in ("zip", "concat"):
         return Pipeline(owner.data | derived(("with",), *call.given).data)
+    if name == "split":
+        feeding.split(rehearsal, owner, call)
     if name == "split" and call.arguments and isinstance(call.arguments[0], Sequence):
         return Sequence([owner for _ in call.arguments[0].items])
     if name in _SELECTS and any(parts(value)[1] or _chooses(rehearsal, name, value, call) for value in call.given):

@@ -66,6 +66,11 @@ def evaluate(rehearsal: Rehearsal, given: Iterable[Value | None], call: Call) ->
     _note(rehearsal, rehearsal.evaluated, given, call)
 
 
+def split(rehearsal: Rehearsal, pipeline: Value, call: Call) -> None:
+    """Note that ``pipeline`` is split in parts."""
+    _note(rehearsal, rehearsal.split, (pipeline,), call)
+
+
 def sample(rehearsal: Rehearsal, pipeline: Value, call: Call) -> None:
     """Note that ``pipeline`` gets a sampler."""
     _note(rehearsal, rehearsal.sampled, (pipeline,), call)

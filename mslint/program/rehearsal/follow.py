@@ -71,6 +71,8 @@ class Rehearsal(Expressions):
         """Where each data set is evaluated on."""
         self.sampled: dict[int, Place] = {}
         """Where each data set got a sampler after it was built."""
+        self.split: dict[int, Place] = {}
+        """Where each data set is split in parts."""
         self.executed: set[tuple[Path, int]] = set()
         """The statements that were reached, by file and row."""
         self.rank_readers: set[Key] = set()
