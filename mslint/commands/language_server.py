@@ -21,7 +21,7 @@ from mslint.findings import Applicability, Edit, Finding, Position, Related, Sev
 from mslint.report.markdown import markdown
 from mslint.rules.engine.unused_suppression import UnusedSuppression
 from mslint.rules.registry import AnyRule, all_rules, load
-from mslint.source.notebook import SUFFIX
+from mslint.source.notebook import SUFFIX, stand_in
 from mslint.source.text import lines_of
 
 FIX_ALL = "source.fixAll.mslint"
@@ -39,7 +39,11 @@ def serve() -> None:
     """Answer the editor at the other end of standard input and output until it leaves."""
     stdin, stdout = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr  # what a plugin prints is no message to the editor
-    server = LanguageServer("mslint", version("mslint"))
+    # All cells of a notebook, for they are counted: those that hold text, too.
+    notebooks = types.NotebookDocumentSyncOptions(
+        [types.NotebookDocumentFilterWithNotebook("jupyter-notebook")], save=True
+    )
+    server = LanguageServer("mslint", version("mslint"), notebook_document_sync=notebooks)
     session = _Session(server)
     actions = types.CodeActionOptions([types.CodeActionKind.QuickFix, FIX_ALL], resolve_provider=True)
     for feature, answer, options in (
@@ -48,6 +52,10 @@ def serve() -> None:
         (types.TEXT_DOCUMENT_DID_CHANGE, session.changed, None),
         (types.TEXT_DOCUMENT_DID_SAVE, session.saved, None),
         (types.TEXT_DOCUMENT_DID_CLOSE, session.closed, None),
+        (types.NOTEBOOK_DOCUMENT_DID_OPEN, session.notebook_opened, None),
+        (types.NOTEBOOK_DOCUMENT_DID_CHANGE, session.notebook_changed, None),
+        (types.NOTEBOOK_DOCUMENT_DID_SAVE, session.notebook_saved, None),
+        (types.NOTEBOOK_DOCUMENT_DID_CLOSE, session.notebook_closed, None),
         (types.WORKSPACE_DID_CHANGE_WATCHED_FILES, session.files_changed, None),
         (types.TEXT_DOCUMENT_CODE_ACTION, session.actions, actions),
         (types.CODE_ACTION_RESOLVE, session.resolved, None),
@@ -79,7 +87,7 @@ class _Session:
     def opened(self, params: types.DidOpenTextDocumentParams) -> None:
         """Look at a text for the first time."""
         path = _path(params.text_document.uri)
-        if path is not None:
+        if path is not None and not params.text_document.uri.endswith(SUFFIX):  # the JSON of a notebook is no Python
             self._uris[path] = params.text_document.uri
             self._take(path)
             self._publish(path)
@@ -99,6 +107,41 @@ class _Session:
         """Look again at all texts: one may rest on another."""
         self._start_again()
 
+    def notebook_opened(self, params: types.DidOpenNotebookDocumentParams) -> None:
+        """Look at a notebook for the first time."""
+        path = _path(params.notebook_document.uri)
+        if path is not None:
+            self._uris[path] = params.notebook_document.uri
+            self._take(path)
+            self._publish(path)
+
+    async def notebook_changed(self, params: types.DidChangeNotebookDocumentParams) -> None:
+        """Look at a notebook again once the typing pauses."""
+        path = self._known(params.notebook_document.uri)
+        if path is None:
+            return
+        cells = params.change.cells
+        for gone in (cells and cells.structure and cells.structure.did_close) or ():
+            self._say(gone.uri, [])
+        self._take(path)
+        await asyncio.sleep(_PAUSE)
+        notebook = self._notebook(path)
+        if notebook is not None and notebook.version == params.notebook_document.version:
+            self._publish(path)
+
+    def notebook_saved(self, params: types.DidSaveNotebookDocumentParams) -> None:
+        """Look again at all texts: one may rest on another."""
+        self._start_again()
+
+    def notebook_closed(self, params: types.DidCloseNotebookDocumentParams) -> None:
+        """Forget a notebook and what was said of its cells."""
+        path = self._known(params.notebook_document.uri)
+        if path is not None:
+            self._open.close(path)
+            del self._uris[path]
+            for cell in params.cell_text_documents:
+                self._say(cell.uri, [])
+
     def files_changed(self, params: types.DidChangeWatchedFilesParams) -> None:
         """Look again at all texts."""
         self._start_again()
@@ -108,8 +151,7 @@ class _Session:
         path = self._known(params.text_document.uri)
         if path is not None:
             self._open.close(path)
-            uri = self._uris.pop(path)
-            self._server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, []))
+            self._say(self._uris.pop(path), [])
 
     def actions(self, params: types.CodeActionParams) -> list[types.CodeAction]:
         """Return the fixes of what is found in a range, and the one that makes all that are safe."""
@@ -119,7 +161,7 @@ class _Session:
         wanted = params.context.only
         found: list[types.CodeAction] = []
         if _is_wanted(types.CodeActionKind.QuickFix, wanted):
-            found += self._quick_fixes(path, params.range)
+            found += self._quick_fixes(path, params.text_document.uri, params.range)
         if _is_wanted(FIX_ALL, wanted) and any(map(_is_safe, self._open.examined(path).findings)):
             action = types.CodeAction("mslint: make all safe fixes", kind=FIX_ALL, data=params.text_document.uri)
             # Who asks for this kind alone is about to make it, and may not ask for its edits.
@@ -135,9 +177,11 @@ class _Session:
             except Exception as exception:
                 error(internal_error("mslint", str(path), exception))
                 return action
-            old = self._open.text(path) or ""
-            whole = Edit(Position(1, 1), _end(old), fixed)
-            action.edit = types.WorkspaceEdit({self._uris[path]: self._text_edits(path, [whole])})
+            whole = [
+                Edit(Position(1, 1), _end(self._open.text(path, cell) or ""), text, cell=cell)
+                for cell, text in fixed.items()
+            ]
+            action.edit = self._workspace_edit(path, whole)
         return action
 
     def hover(self, params: types.HoverParams) -> types.Hover | None:
@@ -146,7 +190,7 @@ class _Session:
         if path is None:
             return None
         here = types.Range(params.position, params.position)
-        found = [item for item in self._open.examined(path).findings if _meet(self._range(path, item), here)]
+        found = list(self._found(path, params.text_document.uri, here))
         rules = {rule.code: rule for rule in all_rules()}
         texts = [_documentation(rules[code]) for code in dict.fromkeys(f.code for f in found) if code in rules]
         if not texts:
@@ -155,11 +199,25 @@ class _Session:
         return types.Hover(content, self._range(path, found[0]))
 
     def _known(self, uri: str) -> Path | None:
-        path = _path(uri)
+        """Return the open file that ``uri`` names, as itself, as a notebook, or as a cell of one."""
+        notebook = self._server.workspace.get_notebook_document(cell_uri=uri)
+        path = _path(notebook.uri if notebook else uri)
         return path if path in self._uris else None
 
+    def _notebook(self, path: Path) -> types.NotebookDocument | None:
+        return self._server.workspace.get_notebook_document(notebook_uri=self._uris.get(path))
+
     def _take(self, path: Path) -> None:
-        self._open.put(path, self._server.workspace.get_text_document(self._uris[path]).source)
+        notebook = self._notebook(path)
+        if notebook is None:
+            self._open.put(path, self._server.workspace.get_text_document(self._uris[path]).source)
+            return
+        texts = []
+        for cell in notebook.cells:
+            document = self._server.workspace.get_text_document(cell.document)
+            is_python = cell.kind == types.NotebookCellKind.Code and document.language_id == "python"
+            texts.append(document.source if is_python else None)
+        self._open.put_notebook(path.with_suffix(""), texts)
 
     def _start_again(self) -> None:
         self._open.refresh()
@@ -168,20 +226,27 @@ class _Session:
 
     def _publish(self, path: Path) -> None:
         examined = self._open.examined(path)
-        found = [self._diagnostic(path, finding) for finding in examined.findings]
-        if examined.problem is not None:
+        notebook = self._notebook(path)
+        uris = [cell.document for cell in notebook.cells] if notebook else [self._uris[path]]
+        said: dict[str, list[types.Diagnostic]] = {uri: [] for uri in uris}
+        for finding in examined.findings:
+            said[self._uri(path, finding)].append(self._diagnostic(path, finding))
+        if examined.problem is not None and uris:
             start = types.Position(0, 0)
-            found.append(types.Diagnostic(types.Range(start, start), examined.problem, source="mslint"))
-        document = self._server.workspace.get_text_document(self._uris[path])
-        self._server.text_document_publish_diagnostics(
-            types.PublishDiagnosticsParams(self._uris[path], found, version=document.version)
-        )
+            said[uris[0]].append(types.Diagnostic(types.Range(start, start), examined.problem, source="mslint"))
+        for uri, diagnostics in said.items():
+            self._say(uri, diagnostics, self._server.workspace.get_text_document(uri).version)
+
+    def _say(self, uri: str, diagnostics: list[types.Diagnostic], of_version: int | None = None) -> None:
+        self._server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, diagnostics, of_version))
 
     def _diagnostic(self, path: Path, finding: Finding) -> types.Diagnostic:
         related = [
-            types.DiagnosticRelatedInformation(types.Location(self._uri(home), self._range(home, item)), item.message)
+            types.DiagnosticRelatedInformation(
+                types.Location(self._uri(home, item), self._range(home, item)), item.message
+            )
             for item in finding.related
-            for home in [Path(item.filename).absolute()]
+            for home in [_home(Path(item.filename).absolute())]
         ]
         chinese = language.chinese("rules", finding.code)
         return types.Diagnostic(
@@ -194,34 +259,43 @@ class _Session:
             related_information=related or None,
         )
 
-    def _quick_fixes(self, path: Path, wanted: types.Range) -> Iterator[types.CodeAction]:
+    def _found(self, path: Path, uri: str, wanted: types.Range) -> Iterator[Finding]:
+        """Yield what is found in a range of the text that ``uri`` names, which is ``path`` or a cell of it."""
+        by_cell = self._notebook(path) is not None
         for finding in self._open.examined(path).findings:
+            if (not by_cell or self._uri(path, finding) == uri) and _meet(self._range(path, finding), wanted):
+                yield finding
+
+    def _quick_fixes(self, path: Path, uri: str, wanted: types.Range) -> Iterator[types.CodeAction]:
+        for finding in self._found(path, uri, wanted):
             fix = finding.fix
-            if fix is None or not fix.edits or not _meet(self._range(path, finding), wanted):
+            if fix is None or not fix.edits or fix.applicability not in (Applicability.SAFE, Applicability.UNSAFE):
                 continue
-            if fix.applicability not in (Applicability.SAFE, Applicability.UNSAFE):
-                continue
-            by_file: dict[Path, list[Edit]] = {}
-            for edit in fix.edits:
-                by_file.setdefault(Path(edit.filename) if edit.filename else path, []).append(edit)
-            changes = {self._uri(home): self._text_edits(home, edits) for home, edits in by_file.items()}
             yield types.CodeAction(
                 f"{finding.code}: {fix.message} ({fix.codemod}, {fix.applicability.value})",
                 kind=types.CodeActionKind.QuickFix,
                 diagnostics=[self._diagnostic(path, finding)],
                 is_preferred=fix.applicability is Applicability.SAFE,
-                edit=types.WorkspaceEdit(changes),
+                edit=self._workspace_edit(path, fix.edits),
             )
 
-    def _text_edits(self, path: Path, edits: Iterable[Edit]) -> list[types.TextEdit]:
-        return [types.TextEdit(self._range(path, edit), edit.content) for edit in edits]
+    def _workspace_edit(self, path: Path, edits: Iterable[Edit]) -> types.WorkspaceEdit:
+        changes: dict[str, list[types.TextEdit]] = {}
+        for edit in edits:
+            home = _home(Path(edit.filename)) if edit.filename else path
+            changes.setdefault(self._uri(home, edit), []).append(types.TextEdit(self._range(home, edit), edit.content))
+        return types.WorkspaceEdit(changes)
 
-    def _uri(self, path: Path) -> str:
+    def _uri(self, path: Path, item: Finding | Related | Edit) -> str:
+        """Return the URI of the text that ``item`` is in: ``path``, or a cell of it."""
+        notebook = self._notebook(path)
+        if notebook is not None and item.cell is not None:
+            return notebook.cells[item.cell - 1].document
         return self._uris.get(path) or from_fs_path(str(path)) or ""
 
     def _range(self, path: Path, item: Finding | Related | Edit) -> types.Range:
         """Return the extent of ``item`` in the units that the editor counts in."""
-        rows = lines_of(self._open.text(path) or "")
+        rows = lines_of(self._open.text(path, item.cell) or "")
         return types.Range(self._position(rows, item.start), self._position(rows, item.end))
 
     def _position(self, rows: Sequence[str], place: Position) -> types.Position:
@@ -230,9 +304,13 @@ class _Session:
 
 
 def _path(uri: str) -> Path | None:
-    """Return the Python file that ``uri`` names; None for what is none, such as the JSON of a notebook."""
+    """Return the file that ``uri`` names, a notebook by the name that the program has for it; None for what is no file."""
     name = to_fs_path(uri) if urlsplit(uri).scheme == "file" else None
-    return Path(name) if name and not name.endswith(SUFFIX) else None
+    return _home(Path(name)) if name else None
+
+
+def _home(path: Path) -> Path:
+    return stand_in(path) if path.suffix == SUFFIX else path
 
 
 def _documentation(rule: AnyRule) -> str:

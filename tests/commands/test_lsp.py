@@ -146,6 +146,53 @@ def test_quick_fixes_are_named_safe_and_unsafe(site: Path, project: Path) -> Non
     session(site, project, steps)
 
 
+def test_cells_of_a_notebook_are_files_of_their_own_to_the_editor(site: Path, project: Path) -> None:
+    texts = ["# Title", "%matplotlib inline\nfrom lib import old_call", "x = '学习', old_call(1)\nodd_call()\n"]
+    cells = [f"vscode-notebook-cell:{project}/n.ipynb#{number}" for number in range(len(texts))]
+    kinds = [types.NotebookCellKind.Markup, types.NotebookCellKind.Code, types.NotebookCellKind.Code]
+
+    async def steps(editor: Editor) -> None:
+        client = editor.client
+        notebook = types.NotebookDocument(
+            editor.uri("n.ipynb"),
+            "jupyter-notebook",
+            1,
+            [types.NotebookCell(*both) for both in zip(kinds, cells, strict=True)],
+        )
+        documents = [
+            types.TextDocumentItem(uri, "python" if kind == 2 else "markdown", 1, text)
+            for uri, kind, text in zip(cells, kinds, texts, strict=True)
+        ]
+        client.notebook_document_did_open(types.DidOpenNotebookDocumentParams(notebook, documents))
+        told = [await editor.said.get() for _ in cells]
+        assert [said.uri for said in told] == cells
+        assert [[item.range.start for item in said.diagnostics] for said in told] == [
+            [],
+            [],
+            [types.Position(0, 10), types.Position(1, 0)],
+        ]
+        editor.uri = lambda name: cells[2]  # type: ignore[method-assign]
+        assert "MS901" in (await editor.hover("", 0, 12)).contents.value
+        assert await editor.hover("", 0, 2) is None
+        safe, everything = await editor.actions("", 0)
+        [edit] = safe.edit.changes[cells[2]]
+        assert (edit.new_text, edit.range.start) == ("new_call", types.Position(0, 10))
+        resolved = await client.code_action_resolve_async(everything)
+        assert {uri: [edit.new_text for edit in edits] for uri, edits in resolved.edit.changes.items()} == {
+            cells[1]: ["%matplotlib inline"],  # the import has lost its last reference
+            cells[2]: [texts[2].replace("old_call", "new_call")],
+        }
+        change = types.NotebookDocumentCellContentChanges(
+            types.VersionedTextDocumentIdentifier(2, cells[2]), [types.TextDocumentContentChangeWholeDocument("x = 1")]
+        )
+        changed = types.NotebookDocumentChangeEvent(cells=types.NotebookDocumentCellChanges(text_content=[change]))
+        identity = types.VersionedNotebookDocumentIdentifier(2, notebook.uri)
+        client.notebook_document_did_change(types.DidChangeNotebookDocumentParams(identity, changed))
+        assert [list((await editor.said.get()).diagnostics) for _ in cells] == [[], [], []]
+
+    session(site, project, steps)
+
+
 def test_hover_shows_the_documentation_of_the_rule(site: Path, project: Path) -> None:
     async def steps(editor: Editor) -> None:
         [finding] = await editor.open("train.py", STEP)
