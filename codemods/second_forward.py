@@ -11,6 +11,7 @@ from codemods.python_forward import changing_variable, written
 from mslint.semantics.cells import CellClass, method_of, self_name
 from mslint.semantics.gradients import TRAIN_STEPS, names_of_network, normal, sole_value
 from mslint.semantics.module import Module, find
+from mslint.semantics.sensitivity import is_name
 from mslint.semantics.stateful import stateful_part
 
 
@@ -106,12 +107,36 @@ def _reused(module: Module, site: Site) -> bool:
             continue
         if candidate.args and module.code(candidate.args[0].value) != "True":
             continue
-        # A method's `self.network` is another object in another class; a variable is told by its name.
-        same_class = site.owner is None or module.enclosing(candidate, cst.ClassDef) is site.owner.node
+        # A method's `self.network` is another object in another class.
+        if site.owner is not None:
+            is_same = module.enclosing(candidate, cst.ClassDef) is site.owner.node
+        else:
+            is_same = _is_same_variable(module, site, function.value)
         conditional = any(isinstance(item, (cst.If, cst.Try)) for item in module.ancestors(candidate))
-        if same_class and not conditional and normal(module, function.value) in names:
+        if is_same and not conditional and normal(module, function.value) in names:
             return True
     return False
+
+
+def _is_same_variable(module: Module, site: Site, receiver: cst.BaseExpression) -> bool:
+    """Tell whether the variable in ``receiver`` is that of its name at ``site``, or is what the function there is passed."""
+    root = receiver
+    while isinstance(root, cst.Attribute):
+        root = root.value
+    if not isinstance(root, cst.Name):
+        return False
+    here, there = module.lookup(root.value, site.call), module.lookup(root.value, receiver)
+    if [binding.node for binding in here] == [binding.node for binding in there]:
+        return True
+    if site.function is None or not any(isinstance(binding.node, cst.Param) for binding in here):
+        return False
+    name = site.function.name.value
+    calls = [call for call in find(module.tree, cst.Call) if is_name(call.func, name)]
+    return len(calls) == 1 and any(
+        is_name(argument.value, root.value)
+        and [binding.node for binding in module.lookup(root.value, argument.value)] == [item.node for item in there]
+        for argument in calls[0].args
+    )
 
 
 def _undone(module: Module, site: Site) -> bool:

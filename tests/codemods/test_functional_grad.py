@@ -1228,3 +1228,28 @@ def test_what_the_forward_pass_writes_in_python_is_written_once_less(tmp_path: P
     appended = text.replace("    return net(x)", "    seen.append(x)\n    return net(x)")
     assert not rewrite(tmp_path, appended).changed
     assert rewrite(tmp_path, appended.replace("    seen.append", "    seen = []\n    seen.append")).changed
+
+
+PASSED = """
+import mindspore as ms
+from mindspore import nn, ops
+
+
+def train(net, optimizer, batches):
+    op = ops.GradOperation(get_by_list=True)
+    for x, y in batches:
+        loss = net(x, y)
+        grads = op(net, optimizer.parameters)(x, y)
+        optimizer(grads)
+
+
+def main(optimizer, batches):
+    net = nn.BatchNorm1d(4)
+    net.set_grad()
+    train({net}, optimizer, batches)
+"""
+
+
+@pytest.mark.parametrize("net", ["net", "build()"])
+def test_a_set_grad_on_another_variable_of_that_name_says_nothing(net: str, tmp_path: Path) -> None:
+    assert rewrite(tmp_path, PASSED.format(net=net)).changed is (net == "net")
