@@ -51,6 +51,9 @@ class FunctionalGrad(Codemod):
         twice a step and Dropout draws two masks, one for the loss and another for the gradient. The rewrite does each once;
         numbers change, for the better.
 
+        In graph mode a forward pass that is a Python function sees each new value of a variable when it computes the loss,
+        and the first one for ever in its compiled gradient; after the rewrite the loss is the compiled one.
+
     When it is left to you
         The operator or the gradient function is handed to other code; an overflow status is cleared between forward pass
         and gradient; micro-batch gradients are added up; one loss is differentiated for several optimizers; a gradient is
