@@ -48,11 +48,11 @@ class FragmentedSlicing(Rule):
         and parameters after the step bit-equal in both. For 64 rows, compiling the graph took 10.5 s against 0.27 s, a
         step 23 ms against 6.8 ms, in PyNative mode 2,370 ms against 19 ms. ``mindspore.vmap`` over the body of a
         contrastive loss for 8 rows brought the backward graph from 314 to 234 nodes, batched operators to 169. By ``mslint
-        verify --mode both --codemod vectorize-rows fixtures/vectorize-rows/contrastive.py`` (12 rows): forward nodes 134 ->
-        61, backward nodes 244 -> 94; 176 -> 20 autograd nodes and 436 -> 41 operator calls in PyNative mode, gradients
-        equal to 1.1e-7. By the same command on ``attention_pool.py`` (two loops over 9 rows through layers): backward nodes
+        verify --mode both --codemod vectorize-rows fixtures/vectorize-rows/contrastive.py`` (12 rows): forward nodes 133 ->
+        37, backward nodes 244 -> 48; 176 -> 20 autograd nodes and 436 -> 41 operator calls in PyNative mode, gradients
+        equal to 1.7e-7. By the same command on ``attention_pool.py`` (two loops over 9 rows through layers): backward nodes
         245 -> 78, gradients equal to 1.4e-7. ``python fixtures/vectorize-rows/timing.py pynative 12``, on a busy machine:
-        2,107 -> 240 ms a step; with ``graph``: first step 8.3 -> 4.9 s, at 12 rows no gain in later ones beyond the noise.
+        876 -> 476 ms a step; with ``graph``: 1,570 -> 401 ms.
         Merging slices (b) alone brought 21 backward nodes to 9 and showed no gain in time on CPU:
         those findings are ``info``. ``split`` in place of slices is slower in PyNative mode.
 
