@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import libcst as cst
 
@@ -21,12 +22,12 @@ from codemods.ranks import (
     ranks_at,
     require_init_before,
 )
-from codemods.training_start import qualified
+from codemods.training_start import function_at, qualified
 from mslint.findings import Edit
 from mslint.program.distribution import Run
 from mslint.program.rehearsal.values import RANK, RANK_SIZE, Place
 from mslint.program.unsharded import Build
-from mslint.semantics.module import Module, find
+from mslint.semantics.module import Module, dotted, find
 
 _NEW_NAMES = (("num_shards", "shard_id"), ("rank_size", "rank_id"))
 _SIZE = re.compile(r"^(num_shards|device_num|rank_size|group_size|world_size|num_ranks|shards)$")
@@ -77,6 +78,7 @@ def handed_down(
         wanted = [name for name in (size, rank) if not _is_passed(caller, call, name, taken)]
         if not wanted:
             continue
+        _require_no_other(builds[0].run, module, function, caller, call, place, wanted)
         if place in elsewhere:
             handed = handed_down(home, caller, call, builds, others, None, depth + 1)
             values, needed = (handed.size, handed.rank), list(handed.edits)
@@ -88,6 +90,51 @@ def handed_down(
         edits += needed
         edits += in_file(caller, home, _passed(caller, call, given, taken))
     return Handed(size, rank, tuple(dict.fromkeys(edits)))
+
+
+def _require_no_other(
+    run: Run,
+    module: Module,
+    function: cst.FunctionDef,
+    caller: Module,
+    call: cst.Call,
+    place: Place,
+    wanted: Sequence[str],
+) -> None:
+    """Refuse a call that may run another function than ``function``, too, one without the parameters ``wanted``."""
+    this = f"{module.source.path.absolute()}:{qualified(module, function)}"
+    functions = run.rehearsal.program.call_graph(run.entry).functions
+    others = {*_seen_to_run(run, caller, place)}
+    if (dotted(call.func) or "").partition(".")[0] in ("self", "cls"):
+        others.update(_relatives(run, this))
+    for node in sorted(others - {this}):
+        other = functions.get(node)
+        if other is not None and not {*wanted} <= {*other.parameters}:
+            raise Manual(
+                f"the call in row {place.row} of {place.path.name} may run `{other.name}`, too, which takes no {wanted[0]}; "
+                "hand both down to all that it may run"
+            )
+
+
+def _seen_to_run(run: Run, caller: Module, place: Place) -> Iterator[str]:
+    """Yield the functions that the call at ``place`` was seen to run, as nodes of the call graph."""
+    for event in run.events:
+        for called_from, inner in pairwise((*event.calls, event.place)):
+            if called_from == place:
+                module = module_at(caller, inner.path)
+                yield f"{inner.path}:{qualified(module, function_at(module, inner.row))}"
+
+
+def _relatives(run: Run, method: str) -> Iterator[str]:
+    """Yield the methods that stand for ``method`` in classes that it is inherited by, or inherited from."""
+    program = run.rehearsal.program
+    owner, dot, name = method.rpartition(".")
+    if ".py:" not in owner or not dot or name == "__init__":
+        return
+    for node in program.call_graph(run.entry).functions:
+        other, _, same = node.rpartition(".")
+        if same == name and ".py:" in other and (owner in program.lineage(other) or other in program.lineage(owner)):
+            yield node
 
 
 def handed_to_object(home: Module, module: Module, node: cst.CSTNode, build: Build, names: tuple[str, str]) -> Handed:

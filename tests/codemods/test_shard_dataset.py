@@ -574,6 +574,27 @@ LEFT = {
         """,
         "it is split in row 8 of train.py",
     ),
+    "another class builds its set by the same call": (
+        """
+        class Reader:
+            def read(self, path):
+                return self.opened(path).batch(4)
+
+            def opened(self, path):
+                return ds.MnistDataset(path)
+
+        class Listing(Reader):
+            def opened(self, path):
+                return ds.TextFileDataset(path, shuffle=False)
+
+        init()
+        ms.set_auto_parallel_context(parallel_mode="data_parallel")
+        model.train(1, Reader().read("digits"))
+        model.eval(Reader().read("others"))
+        print(Listing().read("names").get_dataset_size())
+        """,
+        "the call in row 8 of train.py may run `Listing.opened`, too",
+    ),
     "built before init()": (
         """
         training = ds.MnistDataset("digits").batch(4)
