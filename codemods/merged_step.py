@@ -5,7 +5,8 @@ from __future__ import annotations
 import libcst as cst
 
 from codemods.gradient_home import Home
-from codemods.one_forward import OneForward
+from codemods.gradient_site import reads
+from codemods.one_forward import OneForward, fresh
 from codemods.statements import (
     call,
     comments,
@@ -83,7 +84,8 @@ def merge(module: Module, one: OneForward, callee: str) -> list[Edit]:
     starred = any(argument.startswith("*") for argument in arguments)
     if one.scaled:
         arguments = [*one.extra, *arguments] if starred else [*arguments, *one.extra]
-    value = f"(_, {one.outputs})" if one.scaled else one.outputs
+    unused = "_" if not any(reads(module, "_", site.function or module.tree)) else fresh(module, site, "scaled")
+    value = f"({unused}, {one.outputs})" if one.scaled else one.outputs
     old = site.statement if one.at_gradient else one.forward.statement
     indent = indentation(module, old)
     lines = call(module, indent, f"{value}, {one.gradients} = {callee}(", arguments)
