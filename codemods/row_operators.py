@@ -23,6 +23,10 @@ _REDUCING = frozenset(
     cosinesimilarity kldiv crossentropy binarycrossentropy reducesum reducemean reducemax reducemin reduceprod
     """.split()  # noqa: SIM905
 )
+_KEEPING = frozenset(
+    ["exp", "log", "softmax", "logsoftmax", "sigmoid", "tanh", "relu", "square", "sqrt", "abs", "cast"]
+)
+"""What keeps the axes of its first argument."""
 _DEEPEST = 8
 
 
@@ -104,10 +108,32 @@ def _may_be_single(module: Module, values: Values, node: cst.BaseExpression, dep
         return False
     name = called(module, node)
     if name in _REDUCING or name.endswith("loss"):
-        return not any(argument.keyword and argument.keyword.value in _KEEPS for argument in node.args)
+        if any(argument.keyword and argument.keyword.value in _KEEPS for argument in node.args):
+            return False
+        operands = [node.func.value] if isinstance(node.func, cst.Attribute) else []
+        operands += [argument.value for argument in node.args]
+        by_axis = any(isinstance(operand, (cst.Integer, cst.UnaryOperation)) for operand in operands)
+        return not (by_axis and any(_least_axes(values, operand, depth - 1) > 1 for operand in operands))
     if values.operator(node) is None and isinstance(node.func, cst.Attribute):
         return _may_be_single(module, values, node.func.value, depth - 1)
     return bool(node.args) and _may_be_single(module, values, node.args[0].value, depth - 1)
+
+
+def _least_axes(values: Values, node: cst.BaseExpression, depth: int) -> int:
+    """Return how many axes a row's value of ``node`` has at least: as many as the index of the row has slices."""
+    if depth == 0:
+        return 0
+    if isinstance(node, cst.Subscript):
+        return sum(isinstance(part.slice, cst.Slice) for part in node.slice)
+    if isinstance(node, cst.BinaryOperation):
+        return max(_least_axes(values, side, depth - 1) for side in (node.left, node.right))
+    if isinstance(node, cst.Name):
+        bound = values.reaching(node)
+        value = bound[0].value if len(bound) == 1 else None
+        return _least_axes(values, value, depth - 1) if value is not None else 0
+    if isinstance(node, cst.Call) and node.args and called(values.module, node) in _KEEPING:
+        return _least_axes(values, node.args[0].value, depth - 1)
+    return 0
 
 
 def _is_number(node: cst.BaseExpression) -> bool:

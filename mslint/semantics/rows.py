@@ -234,7 +234,8 @@ class _Reader:
 
     def _rows(self, block: cst.CSTNode, body: _Body) -> list[cst.Subscript] | None:
         """Return the reads of one row, or None if the loop's counter picks from something that need not be a tensor."""
-        rows = []
+        rows: list[cst.Subscript] = []
+        beside: list[cst.Subscript] = []
         for subscript in find(block, cst.Subscript):
             if not any(_picks(part.slice, self.counters) for part in subscript.slice):
                 continue
@@ -248,9 +249,43 @@ class _Reader:
             kind = self._picked_from(subscript, root)
             if kind is Kind.TENSOR:
                 rows.append(subscript)
+            elif kind is Kind.UNKNOWN and self._is_parameter(subscript.value):
+                beside.append(subscript)
             elif kind is not Kind.PARTS:
                 return None
-        return rows
+        computed = body.computed_from(rows, self.elements) if beside else set()
+        if beside and not self._counts_an_axis():
+            return None
+        if not all(self._is_computed_with(subscript, rows, computed) for subscript in beside):
+            return None
+        return sorted([*rows, *beside], key=self.values.module.start) if beside else rows
+
+    def _counts_an_axis(self) -> bool:
+        """Tell whether the loop's bound is the length of an axis, ``x.shape[0]``, as far as it is seen."""
+        header = self.node if isinstance(self.node, cst.For) else self.node.for_in
+        over = header.iter
+        bound = over.args[-1].value if isinstance(over, cst.Call) and over.args else over
+        if isinstance(bound, cst.Name):
+            found = self.values.reaching(bound)
+            if len(found) != 1 or not isinstance(found[0].node, cst.Assign):
+                return False
+            bound = found[0].value or found[0].node.value
+        return self.values.is_shape(bound.value if isinstance(bound, cst.Subscript) else bound)
+
+    def _is_parameter(self, node: cst.BaseExpression) -> bool:
+        return isinstance(node, cst.Name) and all(
+            isinstance(binding.node, cst.Param) for binding in self.values.reaching(node)
+        )
+
+    def _is_computed_with(self, subscript: cst.Subscript, rows: list[cst.Subscript], computed: set[str]) -> bool:
+        """Tell whether ``subscript`` is added to, or multiplied with, a row of a tensor: so it is one, too."""
+        whole = self.values.module.parents[subscript]
+        if not isinstance(whole, cst.BinaryOperation) or not isinstance(
+            whole.operator, (cst.Add, cst.Subtract, cst.Multiply, cst.Divide)
+        ):
+            return False
+        other = whole.left if whole.right is subscript else whole.right
+        return touches(other, rows, computed)
 
     def _picked_from(self, subscript: cst.Subscript, root: cst.BaseExpression) -> Kind:
         kind = self.values.kind(subscript.value)

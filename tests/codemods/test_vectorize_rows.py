@@ -655,6 +655,7 @@ RESPELLED = {
     "ops.mean(x[i].mean(-1) * 2.0) * x[i].mean(-1).max()": (
         "ops.mean((x.mean(-1) * 2.0).reshape(-1)) * x.mean(-1).reshape(-1).amax()"
     ),
+    "ops.exp(x[i, :, 1:]).mean(-1).mean()": "ops.exp(x[:, 1:]).mean(-1).mean()",
     "(x[i].mean(-1, keep_dims=True) * x[i]).mean()": "(x.mean(-1, keep_dims=True) * x).mean()",
     # Sums of what may be whole numbers or truth values, whose type ReduceSum keeps; axes that are not there as numbers.
     "(y * x[i]).astype(ms.int32).sum()": "(y * x).astype(ms.int32).sum()",

@@ -234,6 +234,18 @@ class FragmentedSlicing(Rule):
         model = Model(network, by_sentence, nn.Adam(network.trainable_params()))
         model.train(1, data)
         """,
+        # Another tensor beside the rows, of which nothing else is seen.
+        """
+        from mindspore import nn, ops
+
+        class Tagging(nn.Cell):
+            def construct(self, out, tags):
+                logits = ops.log_softmax(out, -1)
+                losses = []
+                for i in range(logits.shape[0]):  # <- MS203
+                    losses.append(-(logits[i] * tags[i]).sum(-1))
+                return ops.stack(losses).mean()
+        """,
         # A loss that its file tries out.
         """
         from mindspore import ops
