@@ -21,7 +21,7 @@ from mslint.semantics.gradients import (
     sole_value,
     statement_of,
 )
-from mslint.semantics.module import Module, find, walk
+from mslint.semantics.module import Binding, Module, find, walk
 from mslint.semantics.sensitivity import Scale, is_name, operator_called, scale_of
 
 _ZEROS = ("mindspore.ops.zeros_like", "mindspore.ops.ZerosLike", "mindspore.numpy.zeros_like")
@@ -273,8 +273,9 @@ def _scale(module: Module, merged: OneForward, scale: Scale) -> None:
     extra = []
     this = self_name(site.function) if site.function else ""
     for name in find(value, cst.Name):
-        bound = module.lookup(name.value, name)
-        local = bound and any(module.scope(found.node) is not module.tree for found in bound)
+        bound = [found for found in module.lookup(name.value, name) if not _is_fixed(found)]
+        # Of a variable that changes, compiled code would keep the first value.
+        local = bound and (len(bound) > 1 or any(module.scope(found.node) is not module.tree for found in bound))
         parent = module.parents[name]
         is_member = isinstance(parent, cst.Attribute) and parent.attr is name
         if local and not is_member and name.value not in (this, merged.loss) and name.value not in extra:
@@ -291,6 +292,10 @@ def _scale(module: Module, merged: OneForward, scale: Scale) -> None:
         merged.extra = (module.code(value),)
         return
     merged.extra = tuple(extra)
+
+
+def _is_fixed(binding: Binding) -> bool:
+    return binding.target is not None or isinstance(binding.node, (cst.FunctionDef, cst.ClassDef))
 
 
 def _only_for_gradient(
