@@ -74,7 +74,7 @@ def handed_down(
         caller = module_at(home, place.path)
         call = call_at(caller, place, names_of(module, function))
         if call is None:
-            raise Manual(f"how `{function.name.value}` is called is out of sight; hand both down to it")
+            raise Manual(f"how `{names_of(module, function)[0]}` is called is out of sight; hand both down to it")
         wanted = [name for name in (size, rank) if not _is_passed(caller, call, name, taken)]
         if not wanted:
             continue
@@ -203,7 +203,10 @@ def argument_for(module: Module, call: cst.Call, name: str, parameters: Sequence
     """Return what ``call`` passes for the parameter ``name`` of a function that takes ``parameters`` by position."""
     for position, argument in enumerate(call.args):
         if argument.star:
-            raise Manual(f"`{module.code(argument)}` may pass the rank already")
+            raise Manual(
+                f"`{module.code(argument)}` in row {module.start(call).row} of {module.source.path.name} may pass {name} "
+                "already; pass it there"
+            )
         given = argument.keyword.value if argument.keyword is not None else "".join(parameters[position : position + 1])
         if given == name:
             return argument
@@ -285,6 +288,6 @@ def _by_caller(trained: Sequence[Build], depth: int, function: cst.FunctionDef) 
     for build in trained:
         place = _called_from(build, depth)
         if place is None:
-            raise Manual(f"how `{function.name.value}` is called is out of sight; hand both down to it")
+            raise Manual(f"how `{names_of(module, function)[0]}` is called is out of sight; hand both down to it")
         found.setdefault(place, []).append(build)
     yield from found.items()
