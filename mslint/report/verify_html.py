@@ -18,10 +18,11 @@ from mslint.report.verify_rows import (
     of_time,
     pynative_rows,
     told_comparison,
+    told_tolerance,
 )
 from mslint.source.text import shown
 from mslint.verify import Comparison, GraphNode, GraphView, Loss, ModeResult, Rewrite, StepResult, Verification
-from mslint.verify.compare import ABSOLUTE_TOLERANCE, RELATIVE_TOLERANCE
+from mslint.verify.compare import ABSOLUTE_TOLERANCE, RELATIVE_TOLERANCE, UNITS_IN_LAST_PLACE
 from mslint.verify.mindir import KINDS
 
 _ARROW, _MINUS = "\N{RIGHTWARDS ARROW}", "\N{MINUS SIGN}"
@@ -64,7 +65,8 @@ def _body(verification: Verification, command: str) -> Iterator[Html]:
         element(
             "p",
             "Both sides start from the same parameters and the same batch. Numbers count as equal if they differ by at "
-            f"most {ABSOLUTE_TOLERANCE:g} plus {RELATIVE_TOLERANCE:g} of the largest value of their tensor. Nodes of the "
+            f"most {ABSOLUTE_TOLERANCE:g} plus {RELATIVE_TOLERANCE:g} of the largest value of their tensor; where float16 "
+            f"or bfloat16 takes part, {UNITS_IN_LAST_PLACE} units in the last place of that value. Nodes of the "
             "two graphs are paired by operator, scope, shapes and neighbours: a pair looks alike, which does not prove "
             "that it computes the same; the compared numbers do.",
             class_="quiet",
@@ -181,6 +183,8 @@ def _numbers(step: StepResult) -> Html:
         )
         if found is not None or name == "gradients"
     ]
+    if step.tolerance is not None and step.rounded:
+        rows.append(_row("tolerance", told_tolerance(step.tolerance)))
     if step.time is not None:
         (before, after), (spread_before, spread_after) = step.time.medians, step.time.quartiles
         told = (

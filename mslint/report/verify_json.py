@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from mslint.verify import Comparison, Counts, ModeResult, StepResult, StepTime, Verification
+from mslint.verify.compare import ABSOLUTE_TOLERANCE
 
 
 def render(verification: Verification) -> str:
@@ -63,6 +64,7 @@ def _step(step: StepResult) -> dict[str, Any]:
         "outputs": _comparison(step.outputs),
         "gradients": step.gradients and {**(_comparison(step.gradients) or {}), "from": step.gradients_from},
         "parameters": _comparison(step.parameters),
+        "tolerance": step.tolerance and {"relative": step.tolerance, "absolute": ABSOLUTE_TOLERANCE},
         "time_ms": _time(step.time),
         "remarks": list(step.remarks),
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mslint.verify import Comparison, Counts, Loss, PynativeCounts, StepTime
+from mslint.verify.compare import ABSOLUTE_TOLERANCE, LAST_PLACES, UNITS_IN_LAST_PLACE
 from mslint.verify.mindir import KINDS
 
 MODE_NAMES = {"graph": "Graph mode", "pynative": "PyNative mode"}
@@ -74,6 +75,13 @@ def told_comparison(comparison: Comparison | None) -> str:
         f"{equality(comparison)}: up to {comparison.max_abs_diff:.3g} "
         f"({comparison.max_rel_diff:.2g} of the largest value), worst in {comparison.worst}"
     )
+
+
+def told_tolerance(tolerance: float) -> str:
+    """What counts as equal."""
+    half = [name for name, unit in LAST_PLACES.items() if tolerance == UNITS_IN_LAST_PLACE * unit]
+    why = f": {UNITS_IN_LAST_PLACE} units in the last place of {half[0]}" if half else ""
+    return f"{tolerance:.2g} of the largest value of a tensor{why}, plus {ABSOLUTE_TOLERANCE:g}"
 
 
 def equality(comparison: Comparison) -> str:

@@ -7,7 +7,15 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from mslint.report.verify_rows import MODE_NAMES, graph_rows, pynative_rows, told_comparison, told_loss, told_time
+from mslint.report.verify_rows import (
+    MODE_NAMES,
+    graph_rows,
+    pynative_rows,
+    told_comparison,
+    told_loss,
+    told_time,
+    told_tolerance,
+)
 from mslint.verify import Counts, ModeResult, StepResult, Verification
 from mslint.verify.mindir import KINDS
 
@@ -95,6 +103,8 @@ def _numbers(step: StepResult) -> Iterator[str]:
     compared.append(("gradients", told_comparison(step.gradients)))
     if step.parameters is not None:
         compared.append(("parameters after", told_comparison(step.parameters)))
+    if step.tolerance is not None and step.rounded:
+        compared.append(("tolerance", told_tolerance(step.tolerance)))
     if step.time is not None:
         compared.append(("step time", told_time(step.time)))
     for name, what in compared:

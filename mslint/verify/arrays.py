@@ -56,8 +56,13 @@ def save_arrays(path: Path, arrays: Mapping[str, Any], like: Path | None = None)
     unfinished.replace(path)
 
 
-def load_arrays(path: Path) -> dict[str, Any]:
-    """The arrays of `save_arrays` in the order in which they were given, to be read only; no file, no arrays."""
+def load_arrays(
+    path: Path, other: Path | None = None, arrays_of_other: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The arrays of `save_arrays` in the order in which they were given, to be read only; no file, no arrays.
+
+    What lies in the file ``other``, whose arrays are given, are the very same objects.
+    """
     import numpy as np
 
     if not path.exists():
@@ -65,6 +70,9 @@ def load_arrays(path: Path) -> dict[str, Any]:
     files: dict[str, Any] = {}
     arrays = {}
     for entry in _entries(path).values():
+        if entry.file is not None and entry.file == str(other) and arrays_of_other:
+            arrays[entry.name] = arrays_of_other[entry.name]
+            continue
         file = entry.file or str(path)
         if file not in files:
             files[file] = np.memmap(file, np.uint8, "r")
@@ -79,6 +87,8 @@ def same_bits(one: Any, other: Any) -> bool:
     """Whether two arrays have the same type, shape and bits."""
     import numpy as np
 
+    if one is other:
+        return True
     if one.dtype != other.dtype or one.shape != other.shape:
         return False
     if one.dtype.itemsize not in (1, 2, 4, 8):

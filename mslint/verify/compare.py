@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import networkx as nx
@@ -18,6 +18,11 @@ from mslint.verify.result import Comparison, Loss, PynativeCounts, StepResult
 # Reformulated losses differ by float rounding: measured 2.2e-5 of a tensor's largest value (shared facts, section D).
 RELATIVE_TOLERANCE = 1e-4
 ABSOLUTE_TOLERANCE = 1e-6
+# Half precision rounds more coarsely than that: one step of rounding is up to half a unit in the last place of a result,
+# and a reformulation is a few steps on either side.
+UNITS_IN_LAST_PLACE = 4
+LAST_PLACES = {"float16": 2.0**-10, "bfloat16": 2.0**-7}
+"""The unit in the last place of one."""
 _RANDOM = re.compile("Dropout|Random|Normal$|Normal[A-Z]|Uniform|Bernoulli|Multinomial|Rand")
 _STATISTICS = ("moving_mean", "moving_variance", "running_mean", "running_var")
 
@@ -28,22 +33,25 @@ def compare_step(mode: str, index: int, original: Run, rewritten: Run, *, views:
     With ``views`` the result holds the graphs, too.
     """
     before, after = original.steps[index], rewritten.steps[index]
-    numbers_before = load_arrays(result_file(original.out, index))
-    numbers_after = load_arrays(result_file(rewritten.out, index))
+    result_before = result_file(original.out, index)
+    numbers_before = load_arrays(result_before)
+    numbers_after = load_arrays(result_file(rewritten.out, index), result_before, numbers_before)
+    graphs = _graphs(original, index), _graphs(rewritten, index)
+    # What the rewrite is to compute as exactly as the original does.
+    tolerance = relative_tolerance({*before["half_precision"], *mindir.half_precision(graphs[0])})
     remarks = [*before["remarks"], *after["remarks"]]
-    loss = _loss(numbers_before, numbers_after)
-    outputs = _group("output:", numbers_before, numbers_after)
-    gradients = _group("gradient:", numbers_before, numbers_after)
+    loss = _loss(numbers_before, numbers_after, tolerance)
+    outputs = _group("output:", numbers_before, numbers_after, tolerance)
+    gradients = _group("gradient:", numbers_before, numbers_after, tolerance)
     if gradients and before["gradients_from"] != after["gradients_from"]:
         remarks.append(
             f"gradients not compared: the original's are those of the {before['gradients_from']}, "
             f"the rewritten script's those of the {after['gradients_from']}"
         )
         gradients = None
-    parameters = _group("parameter:", numbers_before, numbers_after)
+    parameters = _group("parameter:", numbers_before, numbers_after, tolerance)
     updated = bool(before["optimizers"] and after["optimizers"])
     verdict, reason = _conclude(loss, outputs, gradients, parameters, updated)
-    graphs = _graphs(original, index), _graphs(rewritten, index)
     seen = graphview.match(*map(graphview.view, graphs)) if views and all(graphs) else (None, None)
     return StepResult(
         mode=mode,
@@ -60,6 +68,7 @@ def compare_step(mode: str, index: int, original: Run, rewritten: Run, *, views:
         gradients=gradients,
         gradients_from=before["gradients_from"] if gradients else None,
         parameters=parameters,
+        tolerance=tolerance,
         remarks=tuple(dict.fromkeys(remarks)),
         graph_before=seen[0],
         graph_after=seen[1],
@@ -74,7 +83,14 @@ def random_operators(step: StepResult) -> list[str]:
     return sorted(filter(_RANDOM.search, operators))
 
 
-def compare_arrays(before: Mapping[str, Any], after: Mapping[str, Any]) -> Comparison:
+def relative_tolerance(half_precision: Collection[str]) -> float:
+    """By how much of its largest value a tensor may differ, if these types of half precision take part in the step."""
+    return max((RELATIVE_TOLERANCE, *(UNITS_IN_LAST_PLACE * LAST_PLACES[name] for name in half_precision)))
+
+
+def compare_arrays(
+    before: Mapping[str, Any], after: Mapping[str, Any], tolerance: float = RELATIVE_TOLERANCE
+) -> Comparison:
     """Compare tensors of the same name. NaN and infinities are equal to themselves at the same place."""
     import numpy as np
 
@@ -90,7 +106,7 @@ def compare_arrays(before: Mapping[str, Any], after: Mapping[str, Any]) -> Compa
         else:
             absolute, largest = _difference(one, other)
             relative = absolute / largest if largest else (float("inf") if absolute else 0.0)
-            if absolute <= ABSOLUTE_TOLERANCE + RELATIVE_TOLERANCE * largest:
+            if absolute <= ABSOLUTE_TOLERANCE + tolerance * largest:
                 bit_equal &= absolute == 0 and one.dtype == other.dtype
                 max_absolute = max(max_absolute, absolute)
                 if relative > max_relative:
@@ -133,18 +149,18 @@ def _difference(one: Any, other: Any) -> tuple[float, float]:
     return (float(differences.max()) if np.isfinite(differences).all() else float("inf")), largest
 
 
-def _group(prefix: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Comparison | None:
+def _group(prefix: str, before: Mapping[str, Any], after: Mapping[str, Any], tolerance: float) -> Comparison | None:
     chosen = [
         {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}
         for arrays in (before, after)
     ]
-    return compare_arrays(*chosen) if all(chosen) else None
+    return compare_arrays(chosen[0], chosen[1], tolerance) if all(chosen) else None
 
 
-def _loss(before: Mapping[str, Any], after: Mapping[str, Any]) -> Loss | None:
+def _loss(before: Mapping[str, Any], after: Mapping[str, Any], tolerance: float) -> Loss | None:
     if "loss" not in before or "loss" not in after:
         return None
-    comparison = compare_arrays({"loss": before["loss"]}, {"loss": after["loss"]})
+    comparison = compare_arrays({"loss": before["loss"]}, {"loss": after["loss"]}, tolerance)
     return Loss(float(before["loss"].mean()), float(after["loss"].mean()), comparison)
 
 

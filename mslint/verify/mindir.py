@@ -110,6 +110,12 @@ def count(graphs: Iterable[nx.DiGraph]) -> Counts:
     )
 
 
+def half_precision(graphs: Iterable[nx.DiGraph]) -> set[str]:
+    """The types of half precision that nodes give."""
+    types = {shape.partition("[")[0] for graph in graphs for name in graph for shape in graph.nodes[name]["shapes"]}
+    return types & {"float16", "bfloat16"}
+
+
 def saved_bytes(graph: nx.DiGraph) -> int:
     """Bytes of the outputs of forward nodes that backward nodes read, each once."""
     read = {

@@ -177,12 +177,20 @@ class StepResult:
     """``optimizer``: as they reached it; ``gradient function``: as it returned them."""
     parameters: Comparison | None = None
     """All parameters after the step: weights, optimizer states, statistics of normalisations."""
+    tolerance: float | None = None
+    """By how much of its largest value a tensor may differ from its counterpart and count as equal."""
     remarks: tuple[str, ...] = ()
     graph_before: GraphView | None = None
     """Only where it was asked for."""
     graph_after: GraphView | None = None
     time: StepTime | None = None
     """Only where it was asked for."""
+
+    @property
+    def rounded(self) -> bool:
+        """Whether something that was compared is not equal bit by bit."""
+        found = [self.outputs, self.gradients, self.parameters, self.loss.comparison if self.loss else None]
+        return any(comparison is not None and not comparison.bit_equal for comparison in found)
 
 
 @dataclass(frozen=True)

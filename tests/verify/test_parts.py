@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mslint.verify.arrays import load_arrays, save_arrays
-from mslint.verify.compare import compare_arrays
+from mslint.verify.compare import RELATIVE_TOLERANCE, compare_arrays, relative_tolerance
 from mslint.verify.entry import may_define
 from mslint.verify.imports import project_files
 from mslint.verify.mindir import peak_bytes, saved_bytes
@@ -46,6 +46,17 @@ def test_another_type_is_not_bit_equal() -> None:
     found = compare_arrays({"w": np.ones(2, np.float32)}, {"w": np.ones(2, np.float16)})
     assert found.equal
     assert not found.bit_equal
+
+
+@pytest.mark.parametrize(("name", "places"), [("float16", 10), ("bfloat16", 7)])
+def test_half_precision_may_differ_by_four_units_in_its_last_place(name: str, places: int) -> None:
+    """Its numbers are ``places`` binary places long, behind a leading one: IEEE 754, and the upper half of a float32."""
+    tolerance = relative_tolerance([name])
+    assert relative_tolerance([]) == RELATIVE_TOLERANCE < tolerance
+    before = np.array([1.0, 0.01], np.float32)
+    for units, equal in ((1, True), (4, True), (5, False)):
+        after = before + np.array([units * 2.0**-places, 0], np.float32)
+        assert compare_arrays({"w": before}, {"w": after}, tolerance).equal is equal
 
 
 def test_names_on_one_side_only_are_a_difference() -> None:

@@ -6,9 +6,11 @@ from collections import Counter
 from typing import Any
 
 import mindspore as ms
+from mindspore import Tensor
 
 from mslint.verify.child.state import tensors
 
+_HALF_PRECISION = {ms.float16: "float16", ms.bfloat16: "bfloat16"}
 # Helpers of MindSpore's own Python code that pass the dispatcher and compute nothing.
 _HELPERS = {"typeof", "sequence_len", "make_range", "shape"}
 
@@ -44,7 +46,10 @@ class OperatorCalls:
     """
 
     def __init__(self) -> None:
+        self.half_precision: set[str] = set()
+        """The types of half precision that operators gave since the last clearing."""
         self._counts: Counter[str] | None = None
+        half = self.half_precision
         if hasattr(ms, "MsDispatchMode"):
             counts: Counter[str] = Counter()
             self._counts = counts
@@ -52,7 +57,10 @@ class OperatorCalls:
             class Counting(ms.MsDispatchMode):  # type: ignore[misc]
                 def __ms_dispatch__(self, func: Any, args: Any, kwargs: Any = None) -> Any:
                     counts[func.name] += 1
-                    return func(*args, **(kwargs or {}))
+                    result = func(*args, **(kwargs or {}))
+                    if isinstance(result, Tensor) and result.dtype in _HALF_PRECISION:
+                        half.add(_HALF_PRECISION[result.dtype])
+                    return result
 
             # Stays on until the process ends.
             Counting().__enter__()
@@ -60,6 +68,7 @@ class OperatorCalls:
     def clear(self) -> None:
         if self._counts is not None:
             self._counts.clear()
+            self.half_precision.clear()
 
     def counts(self) -> dict[str, int] | None:
         """The calls since the last clearing; None where MindSpore has no dispatcher to ask."""

@@ -7,7 +7,7 @@ from typing import Any
 from mindspore import Parameter
 from mindspore.ops.composite import base as composite
 
-from mslint.verify.child.state import tensors, to_array
+from mslint.verify.child.state import tensors
 from mslint.verify.child.step import Step
 
 
@@ -86,10 +86,10 @@ def paired(gradients: Any, weights: Any, by_position: bool) -> list[tuple[Any, A
     inputs, by_weights = (gradients, None) if weights is None else (None, gradients)
     if weights is not None and by_position:
         inputs, by_weights = gradients
-    pairs = [(f"(input {number})", to_array(tensor)) for number, tensor in enumerate(tensors(inputs))]
+    pairs = [(f"(input {number})", tensor) for number, tensor in enumerate(tensors(inputs))]
     if weights is not None:
         parameters = [weights] if isinstance(weights, Parameter) else list(weights)
-        found = [to_array(tensor) for tensor in tensors(by_weights)]
+        found = list(tensors(by_weights))
         if len(found) == len(parameters):
             pairs += zip(parameters, found, strict=True)
     return pairs

@@ -186,7 +186,9 @@ class Probe:
     def _write(self, step: Step) -> None:
         """Put what is known of the open step into the report: nobody knows what the script does next."""
         if step.has_gradient:
-            self._report.data["steps"][self._closed :] = [step.summary(self._calls.counts())]
+            self._report.data["steps"][self._closed :] = [
+                step.summary(self._calls.counts(), self._calls.half_precision)
+            ]
         self._report.save()
 
     def _came_round(self) -> None:

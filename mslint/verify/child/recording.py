@@ -15,7 +15,7 @@ from mindspore import Parameter, ParameterTuple, Tensor, nn, ops
 from mindspore.experimental.optim import Optimizer as ExperimentalOptimizer
 from mindspore.train import mind_ir_pb2
 
-from mslint.verify.child.state import OWN, to_array
+from mslint.verify.child.state import OWN
 from mslint.verify.operators import operator_of
 
 OPTIMIZERS = (nn.Optimizer, ExperimentalOptimizer)
@@ -62,7 +62,7 @@ def paired_gradients(optimizer: Any, gradients: Any) -> list[tuple[Any, Any]]:
     if not isinstance(gradients, (tuple, list)) or len(gradients) != len(parameters):
         return []
     return [
-        (parameter, to_array(gradient))
+        (parameter, gradient)
         for parameter, gradient in zip(parameters, gradients, strict=True)
         if isinstance(gradient, Tensor)
     ]

@@ -10,6 +10,7 @@ from typing import Any
 
 from mslint.verify.arrays import load_arrays, save_arrays
 from mslint.verify.child.state import (
+    as_array,
     input_arrays,
     live_parameters,
     parameter_arrays,
@@ -164,12 +165,12 @@ class Step:
                 break
         result.update({f"output:{number}": array for number, array in enumerate(self._outputs)})
         gradients = self._optimizer_gradients or self._gradients
-        result.update({f"gradient:{name}": array for name, array in gradients.items()})
+        result.update({f"gradient:{name}": as_array(gradient) for name, gradient in gradients.items()})
         result.update(parameter_arrays())
         like = result_file(self._replay, self.index) if self._replay is not None else None
         save_arrays(result_file(self._out, self.index), result, like)
 
-    def summary(self, calls: dict[str, int] | None) -> dict[str, Any]:
+    def summary(self, calls: dict[str, int] | None, half_precision: Iterable[str]) -> dict[str, Any]:
         """The step's entry in the report."""
         if self.repetitions:
             self.remark(f"it came round {self.repetitions} more times before an optimizer ran; all are counted")
@@ -182,5 +183,6 @@ class Step:
             "autograd_nodes": dict(self._autograd),
             "forward_runs": self._cell_runs[id(self._network)],
             "operator_calls": calls,
+            "half_precision": sorted(half_precision),
             "remarks": list(self._remarks),
         }
