@@ -119,6 +119,8 @@ def _fill_in(options: Namespace, config: Config) -> None:
         if getattr(options, name) is None:
             setattr(options, name, usual if value is None else value)
     options.fake_data = options.fake_data or settings.fake_data
+    options.inputs = options.inputs or list(settings.inputs)
+    options.fake_data = options.fake_data or settings.fake_data
     try:
         options.inputs = options.inputs or list(map(_input, settings.inputs))
     except ArgumentTypeError as problem:
