@@ -70,7 +70,7 @@ def handed_down(
         added = append_parameters(module, function, [f"{size}=None", f"{rank}=None"])
         edits += in_file(module, home, added)
     elsewhere = {place for build in others if (place := _called_from(build, depth)) is not None}
-    for place, builds in _by_caller(trained, depth, function):
+    for place, builds in _by_caller(trained, depth, names_of(module, function)[0]):
         caller = module_at(home, place.path)
         call = call_at(caller, place, names_of(module, function))
         if call is None:
@@ -283,11 +283,11 @@ def _called_from(build: Build, depth: int) -> Place | None:
     return calls[-depth] if len(calls) >= depth else None
 
 
-def _by_caller(trained: Sequence[Build], depth: int, function: cst.FunctionDef) -> Iterator[tuple[Place, list[Build]]]:
+def _by_caller(trained: Sequence[Build], depth: int, name: str) -> Iterator[tuple[Place, list[Build]]]:
     found: dict[Place, list[Build]] = {}
     for build in trained:
         place = _called_from(build, depth)
         if place is None:
-            raise Manual(f"how `{names_of(module, function)[0]}` is called is out of sight; hand both down to it")
+            raise Manual(f"how `{name}` is called is out of sight; hand both down to it")
         found.setdefault(place, []).append(build)
     yield from found.items()
