@@ -9,7 +9,7 @@ from typing import Any
 
 import networkx as nx
 
-from mslint.verify.operators import BOOKKEEPING, COMMUNICATION, operator_of
+from mslint.verify.operators import BOOKKEEPING, COMMUNICATION, SEQUENCES, operator_of
 from mslint.verify.result import Counts
 
 CALL = "SubgraphCall"
@@ -241,9 +241,9 @@ def sources_of(graph: nx.DiGraph, name: Any, element: int | None = None) -> Iter
         elif operator in ("TupleGetItem", "ListGetItem"):
             element = graph.nodes[inputs[1]]["index"] if inputs[1] in graph else None
             name = inputs[0]
-        elif operator in ("MakeTuple", "MakeList") and element is not None and element < len(inputs):
+        elif operator in SEQUENCES and element is not None and element < len(inputs):
             name, element = inputs[element], None
-        elif operator in ("MakeTuple", "MakeList"):
+        elif operator in SEQUENCES:
             for given in inputs:
                 yield from sources_of(graph, given)
             return

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-BOOKKEEPING = frozenset(
-    {"Constant", "MakeTuple", "MakeList", "TupleGetItem", "ListGetItem"}
-    | {"Depend", "UpdateState", "Load", "Return", "Partial"}
-)
+SEQUENCES = frozenset({"MakeTuple", "make_tuple", "MakeList", "make_list"})
+BOOKKEEPING = SEQUENCES | {
+    "Constant", "TupleGetItem", "ListGetItem", "Depend", "UpdateState", "Load", "Return", "Partial"
+}  # fmt: skip
 """Operators that only tie others together; they compute nothing."""
 COMMUNICATION = frozenset(
     {"AllReduce", "AllGather", "AllToAll", "AllToAllv", "AlltoAll", "AlltoAllV", "Barrier", "BatchISendIRecv"}
