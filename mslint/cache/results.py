@@ -2,149 +2,169 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import zlib
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from mslint.cache.changes import Changes
 from mslint.cache.encoding import decoded, encoded
+from mslint.cache.inscriptions import facts_in
 from mslint.cache.store import Store
 from mslint.findings import Finding
-from mslint.program.companions import Company, companies
-from mslint.program.grounds import Grounds
+from mslint.program.companions import companies
 from mslint.program.project import Program
 
 _AFFORDABLE = 500_000
-"""So many bytes of files that nobody asked to check may be parsed for the sake of the next run."""
+"""So many bytes of files that nobody asked to check may be read for the sake of the next run."""
 
 Settings = tuple[object, ...]
 """What holds for a file beside its content: rules, target version, the name it is shown by; written as JSON."""
 
 
 class Results:
-    """What was found in the files of ``program``, in this run and those before it."""
+    """What was found in the files of ``program``, in this run and those before it.
+
+    What a finding rests on beside its own file has a name, and an epoch: it has not changed since that began. The program as
+    the last run saw it is kept with the epochs of then; each run that sees another finds out first whose epoch has ended.
+    """
 
     def __init__(self, store: Store, program: Program) -> None:
         self._store = store
         self._program = program
-        self._sketches: dict[Path, tuple[str, tuple[str, ...]]] = {}
 
     def recall(self, path: Path, data: bytes, settings: Settings) -> tuple[Finding, ...] | None:
         """Return what was found in ``path`` when it held ``data`` and all else was as it is; None if that is not known."""
+        self._program.note_content(path, data)
         kept = self._parsed("findings", _key(path, settings))
-        if not kept or kept["own"] != _digest(data):
+        if not kept or kept["own"] != self._program.digest(path):
             return None
-        names, files, companions = kept["rests"]
-        grounds = Grounds(set(map(Path, names)), set(map(Path, files)), companions)
-        return decoded(kept["findings"]) if self._ground(path, grounds) == kept["ground"] else None
+        rests = kept["rests"]
+        return decoded(kept["findings"]) if rests is None or self._epochs.get(rests) == kept["epoch"] else None
 
     def keep(
-        self, path: Path, data: bytes, settings: Settings, findings: tuple[Finding, ...], grounds: Grounds
+        self, path: Path, data: bytes, settings: Settings, findings: tuple[Finding, ...], rests: str | None
     ) -> None:
-        """Keep what was found in ``path``, which holds ``data``, if it can be told what that rests on."""
+        """Keep what was found in ``path``, which holds ``data``; ``rests`` names the grounds of it that were learned."""
         text = encoded(findings)
-        if text is None or self._program.digest(path) != _digest(data):
+        self._program.note_content(path, data)
+        if text is None or not self._program.steady or (rests is not None and not self._overview):
             return
-        others = Grounds(grounds.names - {path}, grounds.files - {path}, grounds.companions, grounds.beyond)
-        ground = self._ground(path, others)
-        if ground is None or not self._program.steady:
-            return
-        rests = [sorted(map(str, others.names)), sorted(map(str, others.files)), others.companions]
-        value = {"own": _digest(data), "rests": rests, "ground": ground, "findings": text}
+        epoch = None if rests is None else self._epochs.setdefault(rests, self._now)
+        value = {"own": self._program.digest(path), "rests": rests, "epoch": epoch, "findings": text}
         self._store.put("findings", _key(path, settings), json.dumps(value))
+
+    def learn(self, written: Mapping[str, str]) -> None:
+        """Take over grounds that were written down in this run."""
+        for name, text in written.items():
+            self._store.put("grounds", self._grounds_key(name), text)
 
     def save(self) -> None:
         """Write what is new where the next run finds it."""
+        if not self._program.steady:
+            return
+        if self._overview and (self._changed or self._epochs != self._state["epochs"]):
+            state = {"files": self._files, "imports": self._imports, "epochs": self._epochs}
+            self._store.put("state", self._program.layout.encode(), json.dumps(state, separators=(",", ":")))
+            for path in self._changed:
+                text = self._program.text(path)
+                if text is not None:
+                    packed = base64.b64encode(zlib.compress(text.encode("utf-8", "surrogatepass"), 1)).decode()
+                    self._store.put("text", os.fsencode(path), json.dumps([self._program.digest(path), packed]))
         self._store.save()
 
     def companies(self, paths: Iterable[Path]) -> list[list[Path]]:
         """Divide ``paths`` into those that have much in common to be worked out."""
+        imports = dict(zip(self._program.members, self._imports, strict=True)) if self._overview else {}
+        leader = {path: files[0] for files in companies(self._program, imports) for path in files}
         found: dict[Path, list[Path]] = {}
         for path in paths:
-            company = self._company_of.get(path)
-            found.setdefault(company.files[0] if company else path, []).append(path)
+            found.setdefault(leader.get(path, path), []).append(path)
         return list(found.values())
 
     def _parsed(self, kind: str, key: bytes) -> Any:
         text = self._store.get(kind, key)
         return json.loads(text) if text is not None else None
 
-    def _ground(self, path: Path, grounds: Grounds) -> str | None:
-        """Return a digest of all that ``grounds`` name as it is now, None if that cannot be told."""
-        if grounds.beyond:
-            return None
-        if not (grounds.names or grounds.files or grounds.companions):
-            return ""
-        near: set[Path] = set()
-        if grounds.companions:
-            company = self._company_of.get(path)
-            if company is None or company.beyond:
-                return None
-            near = set(company.files)
-        files = {file: self._program.digest(file) for file in near | grounds.files}
-        names = {file: self._sketch(file)[0] for file in grounds.names - files.keys()}
-        if None in files.values() or "" in names.values():
-            return None
-        parts = (self._program.layout, *_rows(files), "", *_rows(names))
-        return _digest("\n".join(parts).encode("utf-8", "surrogateescape"))
+    @cached_property
+    def _overview(self) -> bool:
+        """Whether all members can be read without much more work than was asked for."""
+        checked = set(self._program.files)
+        others = (path for path in self._program.members if path not in checked)
+        return sum(map(_size, others)) <= _AFFORDABLE + sum(map(_size, checked))
 
     @cached_property
-    def _company_of(self) -> dict[Path, Company]:
-        """By file: those that imports connect with it."""
-        if not self._affordable():
-            return {}
-        members = self._program.members
-        imports = {path: self._sketch(path)[1] for path in members}
-        state = _digest(json.dumps([[str(path), *targets] for path, targets in imports.items()]).encode())
-        key = self._program.layout.encode()
-        kept = self._parsed("companies", key)
-        if kept and kept["state"] == state:
-            found = [Company(tuple(members[index] for index in one), beyond) for one, beyond in kept["companies"]]
-        else:
-            found = companies(self._program, imports)
-            number = {path: index for index, path in enumerate(members)}
-            plain = [[[number[path] for path in one.files], one.beyond] for one in found]
-            self._store.put("companies", key, json.dumps({"state": state, "companies": plain}))
-        return {path: one for one in found for path in one.files}
+    def _files(self) -> list[str | None]:
+        """What the content of each member is known by."""
+        return [self._program.digest(path) for path in self._program.members]
 
-    def _affordable(self) -> bool:
-        """Tell whether all members can be read for what they import, without much more work than was asked for."""
-        checked = set(self._program.files)
-        others = (path for path in self._program.members if path not in checked and not self._program.has_facts(path))
-        unknown = [path for path in others if not self._known_sketch(path)]
-        return sum(map(_size, unknown)) <= _AFFORDABLE + sum(map(_size, checked))
+    @cached_property
+    def _imports(self) -> list[tuple[str, ...]]:
+        """What each member imports."""
+        return [self._program.imports(path) for path in self._program.members]
 
-    def _sketch(self, path: Path) -> tuple[str, tuple[str, ...]]:
-        """Return a digest of the names in ``path``, empty if it cannot be read, and what it imports, as written."""
-        known = self._known_sketch(path)
-        if known is None:
-            digest = self._program.digest(path)
-            known = self._sketches[path] = self._program.sketch(path) if digest else ("", ())
-            if digest:
-                self._store.put("sketch", os.fsencode(path), json.dumps([digest, *known]))
-        return known
+    @cached_property
+    def _now(self) -> str:
+        """The epoch that begins now: in a program that holds the same, it is the same."""
+        return _digest("\n".join([self._program.layout, *map(str, self._files)]))
 
-    def _known_sketch(self, path: Path) -> tuple[str, tuple[str, ...]] | None:
-        if path not in self._sketches:
-            digest, names, imports = self._parsed("sketch", os.fsencode(path)) or (None, "", ())
-            if digest is not None and digest == self._program.digest(path):
-                self._sketches[path] = (names, tuple(imports))
-        return self._sketches.get(path)
+    @cached_property
+    def _state(self) -> dict[str, Any]:
+        """The program as the last run saw it that had the same files."""
+        kept = self._parsed("state", self._program.layout.encode()) if self._overview else None
+        return kept or {"files": [None] * len(self._program.members), "imports": [], "epochs": {}}
+
+    @cached_property
+    def _changed(self) -> list[Path]:
+        """The members that do not hold what they held then."""
+        both = zip(self._program.members, self._state["files"], self._files, strict=True)
+        return [path for path, before, now in both if before is None or before != now]
+
+    @cached_property
+    def _epochs(self) -> dict[str, str]:
+        """The epochs that have not ended, by the name of what has not changed since they began."""
+        epochs: dict[str, str] = self._state["epochs"]
+        if not self._changed or not epochs:
+            return dict(epochs)
+        both = zip(self._program.members, self._state["imports"], strict=True)
+        self._program.know_imports({path: tuple(targets) for path, targets in both if path not in self._changed})
+        changes = Changes(self._program, {path: self._text_before(path) for path in self._changed})
+        ended: dict[str, bool] = {}
+
+        def has_ended(name: str) -> bool:
+            if name not in ended:
+                written = self._parsed("grounds", self._grounds_key(name))
+                ended[name] = (
+                    written is None
+                    or any(map(changes.touch, facts_in(written, self._program.members)))
+                    or any(map(has_ended, written[1]))
+                )
+            return ended[name]
+
+        return {name: epoch for name, epoch in epochs.items() if not has_ended(name)}
+
+    def _text_before(self, path: Path) -> str | None:
+        digest, packed = self._parsed("text", os.fsencode(path)) or (None, "")
+        if digest is None or digest != self._state["files"][self._program.members.index(path)]:
+            return None
+        return zlib.decompress(base64.b64decode(packed)).decode("utf-8", "surrogatepass")
+
+    def _grounds_key(self, name: str) -> bytes:
+        """Return the key of written grounds: they name the members of the program by number."""
+        return f"{name} {self._program.layout}".encode()
 
 
 def _key(path: Path, settings: Settings) -> bytes:
-    return os.fsencode(path) + b"\0" + _digest(json.dumps(settings).encode()).encode()
+    return os.fsencode(path) + b"\0" + _digest(json.dumps(settings)).encode()
 
 
-def _rows(digests: Mapping[Path, str | None]) -> Iterator[str]:
-    return (f"{path} {digests[path]}" for path in sorted(digests))
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def _size(path: Path) -> int:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,12 +18,12 @@ from mslint.config import Version
 from mslint.console import Progress, error
 from mslint.engine import Checked, can_fire
 from mslint.findings import Finding
-from mslint.program.grounds import Grounds
 from mslint.rules.registry import AnyRule, Narrowed
 from mslint.source.notebook import in_cells
 from mslint.source.text import Source
 
 if TYPE_CHECKING:
+    from mslint.cache.inscriptions import Scribe
     from mslint.cache.results import Results, Settings
     from mslint.cache.store import Store
 
@@ -70,15 +70,24 @@ class _Task:
 
 @dataclass(frozen=True)
 class _Outcome:
-    """What was found in one file, and what that rests on; None if it is known from an earlier run.
+    """What was found in one file; ``rests`` names what that rests on beside the file itself, None if on nothing else.
 
-    ``steady`` unless a file was seen to change meanwhile.
+    ``keepable`` if all that it rests on is known; not what is known from an earlier run.
     """
 
     findings: tuple[Finding, ...]
     failures: tuple[str, ...] = ()
-    grounds: Grounds | None = None
-    steady: bool = True
+    keepable: bool = False
+    rests: str | None = None
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What came of some of the files, what all that rests on, and whether no file was seen to change meanwhile."""
+
+    outcomes: list[_Outcome]
+    written: dict[str, str]
+    steady: bool
 
 
 def examine_all(work: Work, open_store: Callable[[], Store | None] = lambda: None, jobs: int | None = 1) -> Examination:
@@ -137,12 +146,11 @@ def _recalled(tasks: Sequence[_Task], results: Results) -> dict[int, _Outcome]:
 
 
 def _keep(tasks: Sequence[_Task], outcomes: dict[int, _Outcome], results: Results) -> None:
-    if all(outcome.steady for outcome in outcomes.values()):
-        for index, task in enumerate(tasks):
-            outcome, source = outcomes[index], task.source
-            if outcome.grounds and not outcome.failures and _keepable(source):
-                data = source.encode(source.text)
-                results.keep(source.path, data, task.settings, outcome.findings, outcome.grounds)
+    for index, task in enumerate(tasks):
+        outcome, source = outcomes[index], task.source
+        if outcome.keepable and not outcome.failures and _keepable(source):
+            data = source.encode(source.text)
+            results.keep(source.path, data, task.settings, outcome.findings, outcome.rests)
     results.save()
 
 
@@ -156,12 +164,14 @@ def _examined(
 ) -> Iterator[tuple[int, _Outcome]]:
     """Yield the outcomes of ``tasks``, those ``known`` apart, as they come."""
     open_tasks = [index for index in range(len(tasks)) if index not in known]
-    examine_task = partial(_examine, work=work)
     efforts = {index: tasks[index].effort for index in open_tasks}
     processes = _processes(sum(efforts.values()), jobs)
     if processes == 1:
+        examined = _Examined(work, results is not None)
         for index in open_tasks:
-            yield index, examine_task(tasks[index])
+            yield index, examined.outcome(tasks[index])
+        if results:
+            results.learn(examined.written)
         return
     import mslint.semantics.module  # noqa: F401 - once, and not once in every process
     from mslint.cache.results import Results
@@ -169,9 +179,12 @@ def _examined(
     from mslint.commands.processes import each
 
     parts = _parts(tasks, efforts, results or Results(Store(None), work.program), processes)
-    work_on = partial(_examine_part, work=work)
-    for number, outcomes in each(work_on, [[tasks[index] for index in part] for part in parts], processes):
-        yield from zip(parts[number], outcomes, strict=True)
+    work_on = partial(_examine_part, work=work, keeps=results is not None)
+    for number, part in each(work_on, [[tasks[index] for index in part] for part in parts], processes):
+        yield from zip(parts[number], part.outcomes, strict=True)
+        work.program.steady &= part.steady
+        if results:
+            results.learn(part.written)
 
 
 def _processes(effort: int, jobs: int | None) -> int:
@@ -205,17 +218,40 @@ def _parts(tasks: Sequence[_Task], efforts: dict[int, int], results: Results, pr
     return sorted(parts, key=lambda part: -sum(efforts[index] for index in part))
 
 
-def _examine_part(part: Sequence[_Task], work: Work) -> list[_Outcome]:
-    return [_examine(task, work) for task in part]
+def _examine_part(part: Sequence[_Task], work: Work, keeps: bool) -> _Part:
+    examined = _Examined(work, keeps)
+    outcomes = [examined.outcome(task) for task in part]
+    return _Part(outcomes, examined.written, work.program.steady)
 
 
-def _examine(task: _Task, work: Work) -> _Outcome:
-    program = work.program
-    checked, grounds = program.noting(
-        lambda: examine(task.source, task.rules, program, all_codemods(), task.target_version)
-    )
-    findings = tuple(replace(finding, subject=None) for finding in checked.findings)
-    return _Outcome(findings, checked.failures, grounds, program.steady)
+class _Examined:
+    """Files examined one after the other; ``keeps`` if what is found is to be kept, with what it rests on."""
+
+    def __init__(self, work: Work, keeps: bool) -> None:
+        self._program = work.program
+        self._keeps = keeps
+
+    def outcome(self, task: _Task) -> _Outcome:
+        """Examine one file."""
+        program = self._program
+        checked, grounds = program.noting(
+            lambda: examine(task.source, task.rules, program, all_codemods(), task.target_version)
+        )
+        findings = tuple(replace(finding, subject=None) for finding in checked.findings)
+        if not self._keeps or not grounds.certain:
+            return _Outcome(findings, checked.failures)
+        return _Outcome(findings, checked.failures, True, self._scribe.name(grounds, task.source.path, findings))
+
+    @property
+    def written(self) -> dict[str, str]:
+        """What all that was found rests on, written down, by name."""
+        return self._scribe.written
+
+    @cached_property
+    def _scribe(self) -> Scribe:
+        from mslint.cache.inscriptions import Scribe
+
+        return Scribe(self._program)
 
 
 def _take(task: _Task, outcome: _Outcome, work: Work, done: Examination) -> None:

@@ -10,15 +10,37 @@ import ast
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import networkx as nx
 
 from mslint.program.facts import dotted
+from mslint.program.grounds import Grounds
 from mslint.program.project import Program
 
 MODULE = ""
 Answer = TypeVar("Answer")
+
+
+class HasGraph(Protocol):
+    """Something that is worked out from a call graph, once for each."""
+
+    graph: CallGraph
+
+
+def remembered(compute: Callable[[Any], Answer]) -> Remembered[Answer]:
+    """Make a method a property that is worked out once; whoever is given it rests on what it rests on."""
+    return Remembered(compute)
+
+
+class Remembered(Generic[Answer]):
+    """A property of what is worked out from a call graph."""
+
+    def __init__(self, compute: Callable[[Any], Answer]) -> None:
+        self._compute = compute
+
+    def __get__(self, owner: HasGraph, kind: type) -> Answer:
+        return owner.graph.remember(self, lambda: self._compute(owner))
 
 
 @dataclass(frozen=True)
@@ -71,9 +93,8 @@ class Function:
         return f"{self.path}:{self.name}"
 
 
-def read_functions(program: Program, path: Path) -> tuple[Function, ...]:
-    """Return the functions of ``path`` with the calls in them; none if it cannot be read."""
-    tree = program.tree(path)
+def read_functions(path: Path, tree: ast.Module | None) -> tuple[Function, ...]:
+    """Return the functions of ``path`` with the calls in them; none without a tree."""
     return () if tree is None else tuple(_functions(path, tree))
 
 
@@ -195,11 +216,10 @@ class CallGraph:
         self.program = program
         self.functions: dict[str, Function] = {}
         for path in files:
-            known = program.remember((read_functions, path), lambda path=path: read_functions(program, path))  # type: ignore[misc]
-            self.functions.update((function.node, function) for function in known)
-        self._remembered: dict[object, object] = {}
+            self.functions.update((function.node, function) for function in program.functions(path))
+        self._remembered: dict[object, tuple[object, Grounds]] = {}
         self._nested = _nested_names(self.functions.values())
-        self._run_by: dict[str, list[str]] = {}
+        self._run_by: dict[str, tuple[list[str], Grounds]] = {}
         """By what a name stands for: the functions that run when it is called."""
         self.graph = nx.MultiDiGraph()
         self.graph.add_nodes_from(self.functions)
@@ -208,9 +228,7 @@ class CallGraph:
 
     def remember(self, key: object, compute: Callable[[], Answer]) -> Answer:
         """Return the answer to the question ``key`` about this program, computed once."""
-        if key not in self._remembered:
-            self._remembered[key] = compute()
-        return self._remembered[key]  # type: ignore[return-value]
+        return self.program.answer(self._remembered, key, compute)  # type: ignore[return-value]
 
     def _link(self, function: Function) -> None:
         for call in function.calls:
@@ -250,9 +268,9 @@ class CallGraph:
         resolved = self.program.dotted_in(function.path, name)
         if resolved is None:
             return []
-        if resolved not in self._run_by:
-            self._run_by[resolved] = [resolved] if resolved in self.functions else list(self._run_by_making(resolved))
-        return self._run_by[resolved]
+        if resolved in self.functions:
+            return [resolved]
+        return self.program.answer(self._run_by, resolved, lambda: list(self._run_by_making(resolved)))
 
     def _run_by_making(self, reference: str) -> Iterator[str]:
         for method in ("__init__", "construct", "__call__", "__getitem__", "__iter__", "__next__"):

@@ -1,32 +1,21 @@
-"""Which files may have a say in what is found in which: those that imports connect, whichever way they point."""
+"""Which files have much in common to be worked out: those that imports connect, whichever way they point."""
 
 from __future__ import annotations
 
 import os
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from mslint.program.project import Program
 
 
-@dataclass(frozen=True)
-class Company:
-    """Files that imports connect; ``beyond`` if some import was looked for where nobody lists the files."""
-
-    files: tuple[Path, ...]
-    beyond: bool
-
-
-def companies(program: Program, imports: Mapping[Path, Collection[str]]) -> list[Company]:
+def companies(program: Program, imports: Mapping[Path, Collection[str]]) -> list[list[Path]]:
     """Divide the files into those that imports connect, directly or not.
 
     ``imports`` holds what each file imports, as written. A folder that is imported as a package without an ``__init__.py``
     brings along all that is in it.
     """
-    beyond: set[Path] = set()
     leader: dict[Path, Path] = {path: path for path in imports}
     ordered = sorted(map(str, imports))
 
@@ -37,16 +26,13 @@ def companies(program: Program, imports: Mapping[Path, Collection[str]]) -> list
         return path
 
     for path, targets in imports.items():
-        others, grounds = program.noting(partial(_others, program, path, targets, ordered))
-        if grounds.beyond:
-            beyond.add(path)
-        for other in others:
+        for other in _others(program, path, targets, ordered):
             if other in leader:
                 leader[leader_of(other)] = leader_of(path)
     found: dict[Path, list[Path]] = {}
     for path in sorted(imports):
         found.setdefault(leader_of(path), []).append(path)
-    return [Company(tuple(files), not beyond.isdisjoint(files)) for files in found.values()]
+    return list(found.values())
 
 
 def _others(program: Program, path: Path, targets: Collection[str], ordered: list[str]) -> list[Path]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from mslint.program.grounds import Grounds
 from mslint.program.project import Program
 from mslint.program.rehearsal.follow import Event, Rehearsal
 from mslint.program.rehearsal.values import Constant, Key, Place, Value, options
@@ -83,7 +84,7 @@ class Distribution:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._runs: OrderedDict[Path, tuple[Run, ...]] = OrderedDict()
+        self._runs: OrderedDict[Path, tuple[tuple[Run, ...], Grounds]] = OrderedDict()
 
     def runs(self, path: Path) -> list[Run]:
         """Return every distributed run that may reach ``path``."""
@@ -111,27 +112,18 @@ class Distribution:
 
     def _may_initialise(self, entry: Path) -> bool:
         """Tell whether any file that ``entry`` runs mentions what makes a run distributed: most scripts have none."""
-        return any(
-            use.rpartition(".")[2] in INITIALISERS
-            for file in self._program.reachable(entry)
-            for use in self._program.facts(file).uses
-        )
+        return any(self._program.uses_any(file, INITIALISERS) for file in self._program.reachable(entry))
 
     def _is_entry(self, path: Path) -> bool:
-        facts = self._program.facts(path)
-        if any(target.partition(".")[0] in _TEST_TOOLS for target in facts.all_imports()):
+        if any(target.partition(".")[0] in _TEST_TOOLS for target in self._program.imports(path)):
             return False
-        return "__name__" in facts.uses or not self._program.importers(path)
+        return self._program.is_script(path)
 
     def _runs_of(self, entry: Path) -> tuple[Run, ...]:
-        found = self._runs.get(entry)
-        if found is None:
-            found = tuple(self._rehearse(entry))
-            self._runs[entry] = found
-            if len(self._runs) > _KEPT:
-                self._runs.popitem(last=False)
-        else:
-            self._runs.move_to_end(entry)
+        found = self._program.answer(self._runs, entry, lambda: tuple(self._rehearse(entry)))
+        self._runs.move_to_end(entry)
+        if len(self._runs) > _KEPT:
+            self._runs.popitem(last=False)
         return found
 
     def _rehearse(self, entry: Path) -> Iterator[Run]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -31,6 +30,24 @@ class ClassFacts:
     """Attributes read from ``self``."""
     updated: frozenset[str] = frozenset()
     """Attributes assigned in methods other than ``__init__``."""
+
+
+@dataclass(frozen=True)
+class Imports:
+    """What a file imports: local name to dotted target, at module level and in functions, and what it imports all names of.
+
+    A target that starts with dots is relative.
+    """
+
+    top: dict[str, str] = field(default_factory=dict)
+    nested: dict[str, str] = field(default_factory=dict)
+    stars: list[str] = field(default_factory=list)
+
+    def all(self) -> Iterator[str]:
+        """Yield the dotted target of every import."""
+        yield from self.top.values()
+        yield from self.nested.values()
+        yield from self.stars
 
 
 @dataclass(frozen=True)
@@ -63,15 +80,12 @@ class FileFacts:
 
     def all_imports(self) -> Iterator[str]:
         """Yield the dotted target of every import of the file, star imports included."""
-        yield from self.imports.values()
-        yield from self.nested_imports.values()
-        yield from self.stars
+        return Imports(self.imports, self.nested_imports, list(self.stars)).all()
 
-    def outline(self) -> str:
-        """Return all that it takes to say what a module-level name is."""
-        return json.dumps(
-            [sorted(self.imports.items()), self.stars, sorted(self.aliases.items()), sorted(self.definitions)]
-        )
+    def meaning(self, name: str) -> tuple[object, ...]:
+        """Return all that the file says of what its module-level ``name`` is."""
+        said = self.imports.get(name), self.aliases.get(name), name in self.definitions
+        return said if any(said) else self.stars
 
 
 def dotted(node: ast.expr) -> str | None:
@@ -86,11 +100,26 @@ def dotted(node: ast.expr) -> str | None:
     return ".".join(reversed(parts))
 
 
+def read_imports(tree: ast.Module) -> Imports:
+    """Return what a parsed file imports; of two with one name, the one that stands deeper or later counts."""
+    found = Imports()
+    top = set(_top_level(tree.body))
+    queue: list[ast.AST] = [tree]
+    for node in queue:  # outer statements first, as ast.walk goes; expressions hold no imports
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            _read_import(node, found.top if node in top else found.nested, found.stars)
+        for name in _BLOCKS:
+            queue += getattr(node, name, ())
+    return found
+
+
+_BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
+"""The fields that hold statements, or what holds statements, in the order of every node that has several of them."""
+
+
 def read_facts(tree: ast.Module) -> FileFacts:
     """Return the facts of a parsed file."""
-    imports: dict[str, str] = {}
-    nested: dict[str, str] = {}
-    stars: list[str] = []
+    imports = read_imports(tree)
     aliases: dict[str, str] = {}
     definitions: set[str] = set()
     classes: dict[str, ClassFacts] = {}
@@ -105,9 +134,7 @@ def read_facts(tree: ast.Module) -> FileFacts:
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
             in_cells.update(_used_in_cell(node))
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            _read_import(node, imports if node in top else nested, stars)
-        elif isinstance(node, ast.ClassDef):
+        if isinstance(node, ast.ClassDef):
             if node in top:
                 classes[node.name] = _read_class(node)
                 definitions.add(node.name)
@@ -139,9 +166,9 @@ def read_facts(tree: ast.Module) -> FileFacts:
             elif callee.endswith(".set_grad") and [ast.unparse(a) for a in node.args] == ["False"]:
                 ungraded.add(callee.removesuffix(".set_grad"))
     return FileFacts(
-        imports=imports,
-        nested_imports=nested,
-        stars=tuple(stars),
+        imports=imports.top,
+        nested_imports=imports.nested,
+        stars=tuple(imports.stars),
         aliases=aliases,
         definitions=frozenset(definitions),
         classes=classes,

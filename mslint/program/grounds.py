@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
+
+Fact = tuple[str, str]
+"""A question that ``Program`` answers without much work: its kind, and the file or word that it is about."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Grounds:
-    """The files that were looked at for an answer.
+    """The facts that were asked for an answer, and the grounds of other answers that it was worked out from.
 
-    Of ``names`` only their module-level names were, ``files`` were read. With ``companions`` anything may have been looked at
-    that imports connect with the file in question; ``beyond`` means that there is no telling: it was looked for where nobody
-    lists the files.
+    ``closed`` unless something was looked for where nobody lists the files: then there is no telling.
     """
 
-    names: set[Path] = field(default_factory=set)
-    files: set[Path] = field(default_factory=set)
-    companions: bool = False
-    beyond: bool = False
+    facts: set[Fact] = field(default_factory=set)
+    others: set[Grounds] = field(default_factory=set)
+    closed: bool = True
 
-    def add(self, other: Grounds) -> None:
-        """Rest on what ``other`` rests on, too."""
-        self.names |= other.names
-        self.files |= other.files
-        self.companions |= other.companions
-        self.beyond |= other.beyond
+    def all(self) -> Iterator[Grounds]:
+        """Yield these grounds and all that they go back to."""
+        seen = {self}
+        queue = [self]
+        while queue:
+            current = queue.pop()
+            yield current
+            new = current.others - seen
+            seen |= new
+            queue += new
+
+    @property
+    def certain(self) -> bool:
+        """Whether it can be told if all of it is still as it was."""
+        return all(grounds.closed for grounds in self.all())
+
+
+CONNECTIONS = frozenset({"imported", "importers", "neighbourhood", "reachable", "users"})
+"""The kinds of facts that follow from what all files import."""

@@ -8,19 +8,22 @@ import os
 import re
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from mslint.program.facts import ClassFacts, FileFacts, read_facts
-from mslint.program.grounds import Grounds
+from mslint.program.bodies import Bodies
+from mslint.program.facts import ClassFacts, FileFacts, read_facts, read_imports
+from mslint.program.following.syntax import only_defines
+from mslint.program.grounds import Fact, Grounds
 from mslint.program.listing import Listing, list_files
 from mslint.program.trees import Trees
 from mslint.semantics.api import canonical, star_names
 from mslint.source.text import Unreadable, read
 
 if TYPE_CHECKING:
-    from mslint.program.calls import CallGraph
+    from mslint.program.calls import CallGraph, Function
 
 Answer = TypeVar("Answer")
 Question = TypeVar("Question")
@@ -53,10 +56,11 @@ class Program:
         self._lineages: dict[str, tuple[tuple[str, ...], Grounds]] = {}
         self._roots: dict[Path, Path] = {}
         self._texts: dict[Path, bytes] = {}
-        self._imported: dict[Path, frozenset[Path]] = {}
-        self._imported_by: dict[Path, frozenset[Path]] = {}
+        self._imports: dict[Path, tuple[str, ...]] = {}
+        self._all_imports_known = False
         self._written: dict[Path, frozenset[str]] = {}
-        self._graphs: dict[tuple[Path, ...], CallGraph] = {}
+        self._bodies: dict[Path, Bodies] = {}
+        self._known: dict[Fact, tuple[object, bool]] = {}
         self._remembered: dict[object, tuple[object, Grounds]] = {}
         self._grounds = Grounds()
         self._digests: dict[Path, str | None] = {}
@@ -64,16 +68,20 @@ class Program:
         """Whether no file was seen to change while it was being read."""
 
     def remember(self, key: object, compute: Callable[[], Answer]) -> Answer:
-        """Return the answer to the question ``key`` about this program, computed once."""
-        self._grounds.companions = True  # The answer may go on asking after it was given.
-        answer: Answer = self._answer(self._remembered, key, compute)  # type: ignore[assignment]
+        """Return the answer to the question ``key`` about this program, computed once.
+
+        Whoever is given it rests on what it rests on: an answer that goes on asking, and keeps what it is told, must keep
+        that by way of this method, too.
+        """
+        answer: Answer = self.answer(self._remembered, key, compute)  # type: ignore[assignment]
         return answer
 
-    def _answer(
+    def answer(
         self, known: dict[Question, tuple[Answer, Grounds]], key: Question, compute: Callable[[], Answer]
     ) -> Answer:
+        """Return the answer to the question ``key``, from ``known`` if it is there, else computed and kept there."""
         if key in known:
-            self._grounds.add(known[key][1])
+            self._grounds.others.add(known[key][1])
         else:
             known[key] = self.noting(compute)
         return known[key][0]
@@ -84,17 +92,41 @@ class Program:
         try:
             return compute(), self._grounds
         finally:
-            outer.add(self._grounds)
+            outer.others.add(self._grounds)
             self._grounds = outer
+
+    def _fact(self, kind: str, subject: object, compute: Callable[[], Answer]) -> Answer:
+        """Return the answer to a question that can be asked again in each run: what it rests on does not matter then."""
+        fact = (kind, str(subject))
+        self._grounds.facts.add(fact)
+        known = self._known.get(fact)
+        if known is None:
+            outer, self._grounds = self._grounds, Grounds()
+            try:
+                answer = compute()
+            finally:
+                inner, self._grounds = self._grounds, outer
+            known = self._known[fact] = (answer, inner.certain)
+        self._grounds.closed &= known[1]
+        return known[0]  # type: ignore[return-value]
+
+    def value(self, fact: Fact) -> object:
+        """Return the answer to ``fact``, without the rows in it, for it to be compared with that of another program."""
+        kind, _, words = fact[0].partition(" ")
+        return _without_rows(_QUICK[kind](self, Path(fact[1]), words))
+
+    def _code_of(self, path: Path) -> str:
+        tree = self._tree_of(path)
+        return "" if tree is None else ast.dump(tree)
 
     def digest(self, path: Path) -> str | None:
         """Return what the content of ``path`` is known by, None if it cannot be read."""
         if path not in self._digests:
             new = self._new_texts.get(path)
-            self._note(path, _bytes(path) if new is None else new.encode("utf-8", "surrogatepass"))
+            self.note_content(path, _bytes(path) if new is None else new.encode("utf-8", "surrogatepass"))
         return self._digests[path]
 
-    def _note(self, path: Path, data: bytes | None) -> None:
+    def note_content(self, path: Path, data: bytes | None) -> None:
         """Hold on to what was read, or find that it is no longer what was read before."""
         digest = None if data is None else hashlib.blake2b(data, digest_size=16).hexdigest()
         if self._digests.setdefault(path, digest) != digest:
@@ -108,16 +140,20 @@ class Program:
         program._trees = self._trees.without(texts)
         program._texts = _without(self._texts, texts)
         program._written = _without(self._written, texts)
-        program._imported = _without(self._imported, texts)
+        program._imports = _without(self._imports, texts)
         if program._texts:
             program._texts.update((path, text.encode()) for path, text in texts.items())
+        changed = {str(path) for path in texts}
+        kept = {"imported"}
         if all(program.imported(path) == self.imported(path) for path in texts):
-            program._imported_by.update(self._imported_by)
+            kept, changed = {"imported", "importers", "reachable", "users", "neighbourhood"}, set()
+        known = {fact: answer for fact, answer in self._known.items() if fact[0] in kept and fact[1] not in changed}
+        program._known = {**known, **program._known}
         return program
 
     def text(self, path: Path) -> str | None:
         """Return the text of ``path``, or None if it cannot be read."""
-        self._grounds.files.add(path)
+        self._rest_on("content", path)
         return self._text_of(path)
 
     def _text_of(self, path: Path) -> str | None:
@@ -127,13 +163,33 @@ class Program:
             source = read(path)
         except Unreadable:
             return None
-        self._note(path, source.encode(source.text))
+        self.note_content(path, source.encode(source.text))
         return source.text
 
     def tree(self, path: Path) -> ast.Module | None:
-        """Return the syntax tree of ``path``, or None if it cannot be read or parsed."""
-        self._grounds.files.add(path)
+        """Return the syntax tree of ``path``, or None if it cannot be read or parsed.
+
+        What is concluded from it must stay right if comments come and its rows move, or name the file (see ``Grounds``).
+        """
+        self._rest_on("code", path)
+        return self._tree_of(path)
+
+    def _tree_of(self, path: Path) -> ast.Module | None:
         return self._trees.tree(path, self._text_of)
+
+    def level(self, path: Path) -> ast.Module | None:
+        """Return the syntax tree of ``path`` to one who says by ``enters`` which functions he looks into."""
+        self._rest_on("level", path)
+        return self._tree_of(path)
+
+    def enters(self, path: Path, node: ast.AST) -> None:
+        """Let the answer that is being worked out rest on the function that ``node`` of ``path`` is, or stands in."""
+        if path not in self._bodies:
+            tree = self._tree_of(path)
+            self._bodies[path] = Bodies(tree or ast.Module([], []))
+        name = self._bodies[path].name_at(getattr(node, "lineno", 0))
+        if name is not None:
+            self._rest_on(f"body {name}", path)
 
     def parses(self, path: Path, text: str) -> bool:
         """Tell whether ``text`` is what the program has for ``path`` and Python can parse it."""
@@ -141,7 +197,7 @@ class Program:
 
     def facts(self, path: Path) -> FileFacts:
         """Return what ``path`` says; nothing if it cannot be read."""
-        self._grounds.files.add(path)
+        self._rest_on("facts", path)
         return self._facts_of(path)
 
     def has_facts(self, path: Path) -> bool:
@@ -151,21 +207,59 @@ class Program:
     def _facts_of(self, path: Path) -> FileFacts:
         found = self._facts.get(path)
         if found is None:
-            tree = self._trees.tree(path, self._text_of)
+            tree = self._tree_of(path)
             found = FileFacts() if tree is None else read_facts(tree)
             self._facts[path] = found
         return found
 
-    def sketch(self, path: Path) -> tuple[str, tuple[str, ...]]:
-        """Return a digest of the module-level names of ``path``, and what it imports."""
-        facts = self._facts_of(path)
-        outline = hashlib.blake2b(facts.outline().encode("utf-8", "surrogatepass"), digest_size=16)
-        return outline.hexdigest(), tuple(sorted(set(facts.all_imports())))
+    def _rest_on(self, kind: str, path: Path) -> None:
+        self._grounds.facts.add((kind, str(path)))
 
-    def _names_of(self, path: Path) -> FileFacts:
-        """Return the facts of ``path`` to one who asks for its module-level names alone (see ``FileFacts.outline``)."""
-        self._grounds.names.add(path)
-        return self._facts_of(path)
+    def says(self, path: Path, words: re.Pattern[str]) -> bool:
+        """Tell whether ``words``, a pattern without flags, occur in ``path``."""
+        return self._fact(f"says {words.pattern}", path, lambda: bool(words.search(self._text_of(path) or "")))
+
+    def only_defines(self, path: Path) -> bool:
+        """Tell whether ``path``, when it is imported, does no more than give names to things."""
+
+        def read() -> bool:
+            tree = self._tree_of(path)
+            return tree is not None and all(map(only_defines, tree.body))
+
+        return self._fact("only_defines", path, read)
+
+    def uses_any(self, path: Path, names: Sequence[str]) -> bool:
+        """Tell whether ``path`` reads anything whose last name is one of ``names``."""
+
+        def read() -> bool:
+            return any(use.rpartition(".")[2] in names for use in self._facts_of(path).uses)
+
+        return self._fact(f"uses {' '.join(names)}", path, read)
+
+    def is_guarded(self, path: Path) -> bool:
+        """Tell whether ``path`` asks for its ``__name__``: some of it runs only where it is started itself."""
+        return self._fact("guarded", path, lambda: "__name__" in self._facts_of(path).uses)
+
+    def functions(self, path: Path) -> tuple[Function, ...]:
+        """Return the functions of ``path`` with the calls in them; none if it cannot be read."""
+        from mslint.program.calls import read_functions  # brings networkx along
+
+        return self._fact("functions", path, lambda: read_functions(path, self._tree_of(path)))
+
+    def imports(self, path: Path) -> tuple[str, ...]:
+        """Return the dotted target of every import of ``path``, star imports included, in order of the alphabet."""
+        return self._fact("imports", path, lambda: self._imports_of(path))
+
+    def _imports_of(self, path: Path) -> tuple[str, ...]:
+        if path not in self._imports:
+            tree = self._tree_of(path)
+            self._imports[path] = tuple(sorted(set(read_imports(tree).all()))) if tree is not None else ()
+        return self._imports[path]
+
+    def know_imports(self, imports: Mapping[Path, tuple[str, ...]]) -> None:
+        """Take over what files import, as an earlier run found it in the same content, so that they need not be parsed."""
+        self._imports = {**imports, **self._imports}
+        self._all_imports_known = self._imports.keys() >= set(self.members)
 
     def root(self, path: Path) -> Path:
         """Return the top folder of the project that ``path`` lies in.
@@ -216,7 +310,7 @@ class Program:
         if found is None:
             found = self._modules[key] = self._find_module(path, target)
         if found[1]:
-            self._grounds.beyond = True
+            self._grounds.closed = False
         return found[0]
 
     def _find_module(self, path: Path, target: str) -> tuple[Path | None, bool]:
@@ -288,7 +382,8 @@ class Program:
 
     def name_in(self, path: Path, name: str, depth: int = _DEEPEST) -> str | None:
         """Return what the module-level ``name`` of ``path`` is (see ``canonical``), or None if it has no such name."""
-        facts = self._names_of(path)
+        self._rest_on(f"name {name}", path)
+        facts = self._facts_of(path)
         if depth == 0:
             return None
         if name in facts.imports:
@@ -305,7 +400,7 @@ class Program:
         """Return what ``a.b.c``, written at module level of ``path``, is."""
         if depth < _DEEPEST:
             return self._find_meaning(path, written, depth)
-        return self._answer(self._meant, (path, written), lambda: self._find_meaning(path, written, depth))
+        return self.answer(self._meant, (path, written), lambda: self._find_meaning(path, written, depth))
 
     def _find_meaning(self, path: Path, written: str, depth: int) -> str | None:
         head, *rest = written.split(".")
@@ -331,7 +426,7 @@ class Program:
 
     def lineage(self, reference: str) -> tuple[str, ...]:
         """Return a class and its bases, nearest first, followed through the project; the last ones may be MindSpore's."""
-        return self._answer(self._lineages, reference, lambda: tuple(self._find_lineage(reference)))
+        return self.answer(self._lineages, reference, lambda: tuple(self._find_lineage(reference)))
 
     def _find_lineage(self, reference: str) -> list[str]:
         order: list[str] = []
@@ -341,18 +436,28 @@ class Program:
             if current in order:
                 continue
             order.append(current)
-            found = self.class_facts(current)
-            if found:
-                path, facts = found
-                queue.extend(base for written in facts.bases if (base := self.dotted_in(path, written)))
+            home, _, name = current.rpartition(":")
+            path = Path(home)
+            for written in self._bases(path, name) if home.endswith(".py") else ():
+                if (base := self.dotted_in(path, written)) is not None:
+                    queue.append(base)
         return order
+
+    def _bases(self, path: Path, name: str) -> tuple[str, ...]:
+        """Return the bases of the class ``name`` of ``path``, as written; none if there is no such class."""
+        self._rest_on(f"bases {name}", path)
+        facts = self._facts_of(path).classes.get(name)
+        return facts.bases if facts else ()
 
     def _mentioning(self, word: str) -> list[Path]:
         """Return the members whose text holds ``word``: only these are worth parsing for a question about it."""
+        return self._fact("mentioning", word, lambda: self._find_mentioning(word))
+
+    def _find_mentioning(self, word: str) -> list[Path]:
         if not self._texts:
             for path in self.members:
                 data = _bytes(path)
-                self._note(path, data)
+                self.note_content(path, data)
                 self._texts[path] = data or b""
             self._texts.update((path, text.encode()) for path, text in self._new_texts.items())
         wanted = os.fsencode(word)  # a file name need not be UTF-8
@@ -381,7 +486,6 @@ class Program:
 
     def subclasses(self, reference: str) -> list[str]:
         """Return the project's classes that descend from the class ``reference``."""
-        self._grounds.companions = True
         found: list[str] = []
         queue = [reference]
         while queue:
@@ -396,12 +500,7 @@ class Program:
 
     def imported(self, path: Path) -> frozenset[Path]:
         """Return the project files that ``path`` imports directly."""
-        self._grounds.companions = True
-        found = self._imported.get(path)
-        if found is None:
-            found = frozenset(self.found_by(path, self._facts_of(path).all_imports()))
-            self._imported[path] = found
-        return found
+        return self._fact("imported", path, lambda: frozenset(self.found_by(path, self._imports_of(path))))
 
     def found_by(self, path: Path, targets: Iterable[str]) -> Iterator[Path]:
         """Yield the project files that imports of ``targets`` in ``path`` read."""
@@ -415,34 +514,38 @@ class Program:
 
     def importers(self, path: Path) -> frozenset[Path]:
         """Return the project files that import ``path`` directly."""
-        self._grounds.companions = True
-        found = self._imported_by.get(path)
-        if found is None:
-            name = path.parent.name if path.name == "__init__.py" else path.stem
-            # Inside its own package an __init__.py is imported as `from . import ...`, without its name.
-            near = [item for item in self.members if item.parent == path.parent] if path.name == "__init__.py" else []
-            mentioning = self._importing(path, name)
-            found = frozenset(item for item in (*mentioning, *near) if path in self.imported(item))
-            self._imported_by[path] = found
-        return found
+        return self._fact("importers", path, lambda: self._find_importers(path))
 
-    def reachable(self, path: Path) -> set[Path]:
+    def _find_importers(self, path: Path) -> frozenset[Path]:
+        if self._all_imports_known:
+            return self._importers_of_all.get(path, frozenset())
+        name = path.parent.name if path.name == "__init__.py" else path.stem
+        # Inside its own package an __init__.py is imported as `from . import ...`, without its name.
+        near = [item for item in self.members if item.parent == path.parent] if path.name == "__init__.py" else []
+        return frozenset(item for item in (*self._importing(path, name), *near) if path in self.imported(item))
+
+    @cached_property
+    def _importers_of_all(self) -> dict[Path, frozenset[Path]]:
+        found: dict[Path, set[Path]] = {}
+        for item in self.members:
+            for path in self.imported(item):
+                found.setdefault(path, set()).add(item)
+        return {path: frozenset(items) for path, items in found.items()}
+
+    def reachable(self, path: Path) -> frozenset[Path]:
         """Return the project files that ``path`` imports, directly or not, with itself."""
-        return _closure(path, self.imported)
+        return self._fact("reachable", path, lambda: _closure(path, self.imported))
 
-    def users(self, path: Path) -> set[Path]:
+    def users(self, path: Path) -> frozenset[Path]:
         """Return the project files that import ``path``, directly or not, with itself."""
-        return _closure(path, self.importers)
+        return self._fact("users", path, lambda: _closure(path, self.importers))
 
     def call_graph(self, path: Path) -> CallGraph:
         """Return who calls whom among the files that can run together with ``path``."""
         from mslint.program.calls import CallGraph  # brings networkx along
 
-        self._grounds.companions = True
         files = tuple(sorted(self.neighbourhood(path)))
-        if files not in self._graphs:
-            self._graphs[files] = CallGraph(self, files)
-        return self._graphs[files]
+        return self.remember((Program.call_graph, files), lambda: CallGraph(self, files))
 
     def mode(self, path: Path) -> str:
         """Return the mode that the code of ``path`` runs in: ``graph``, ``pynative`` or ``unknown``.
@@ -463,13 +566,12 @@ class Program:
 
     def is_script(self, path: Path) -> bool:
         """Tell whether a person starts ``path``: nothing imports it, or it has a ``__main__`` guard."""
-        return not self.importers(path) or "__name__" in self.facts(path).uses
+        return not self.importers(path) or self.is_guarded(path)
 
     def neighbourhood(self, path: Path) -> frozenset[Path]:
         """Return every project file that can run together with ``path``: all its users and all that those import."""
-        return self.remember(
-            (Program.neighbourhood, path),
-            lambda: frozenset().union(*(self.reachable(user) for user in self.users(path))),
+        return self._fact(
+            "neighbourhood", path, lambda: frozenset().union(*(self.reachable(user) for user in self.users(path)))
         )
 
     def foreign_imports(self, path: Path) -> Iterator[str]:
@@ -527,7 +629,7 @@ _is_file = os.path.isfile
 """Asked before anything is opened: a named pipe would be waited for."""
 
 
-def _closure(start: Path, step: Callable[[Path], frozenset[Path]]) -> set[Path]:
+def _closure(start: Path, step: Callable[[Path], frozenset[Path]]) -> frozenset[Path]:
     seen = {start}
     queue = [start]
     while queue:
@@ -535,4 +637,42 @@ def _closure(start: Path, step: Callable[[Path], frozenset[Path]]) -> set[Path]:
             if item not in seen:
                 seen.add(item)
                 queue.append(item)
-    return seen
+    return frozenset(seen)
+
+
+_QUICK: dict[str, Callable[[Program, Path, str], object]] = {
+    "bases": lambda program, path, name: program._bases(path, name),
+    "body": lambda program, path, name: Bodies(program._tree_of(path) or ast.Module([], [])).code(name),
+    "code": lambda program, path, _: program._code_of(path),
+    "content": lambda program, path, _: program.digest(path),
+    "facts": lambda program, path, _: program._facts_of(path),
+    "functions": lambda program, path, _: [
+        (one, [name for name, _ in one.mentions]) for one in program.functions(path)
+    ],
+    "guarded": lambda program, path, _: program.is_guarded(path),
+    "imported": lambda program, path, _: program.imported(path),
+    "importers": lambda program, path, _: program.importers(path),
+    "imports": lambda program, path, _: program.imports(path),
+    "level": lambda program, path, _: Bodies(program._tree_of(path) or ast.Module([], [])).level(),
+    "mentioning": lambda program, word, _: program._mentioning(str(word)),
+    "name": lambda program, path, name: program._facts_of(path).meaning(name),
+    "neighbourhood": lambda program, path, _: program.neighbourhood(path),
+    "only_defines": lambda program, path, _: program.only_defines(path),
+    "reachable": lambda program, path, _: program.reachable(path),
+    "says": lambda program, path, pattern: program.says(path, re.compile(pattern)),
+    "users": lambda program, path, _: program.users(path),
+    "uses": lambda program, path, names: program.uses_any(path, names.split(" ")),
+}
+"""How each kind of fact is asked for."""
+
+
+def _without_rows(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _without_rows(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_rows(item) for item in value]
+    if is_dataclass(value):
+        return [
+            _without_rows(getattr(value, item.name)) for item in fields(value) if item.name not in ("row", "mentions")
+        ]
+    return value

@@ -7,10 +7,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
 from pathlib import Path
 
-from mslint.program.calls import CallGraph, CallSite, Function
+from mslint.program.calls import CallGraph, CallSite, Function, remembered
 from mslint.program.dependence import values_of
 from mslint.program.facts import dotted
 
@@ -109,7 +108,6 @@ class Randomness:
     def __init__(self, graph: CallGraph) -> None:
         self.graph = graph
         self.values = values_of(graph)
-        self._bases: dict[str, tuple[str, ...]] = {}
         self.seeds: list[Seed] = []
         for function in graph.functions.values():
             for call in function.calls:
@@ -117,7 +115,7 @@ class Randomness:
                 if "seed" in name:
                     self.seeds.extend(self._seed(call))
 
-    @cached_property
+    @remembered
     def draws(self) -> list[Draw]:
         """All calls that take numbers from a global stream."""
         return [draw for function in self.graph.functions.values() for draw in self._draws(function)]
@@ -167,7 +165,7 @@ class Randomness:
             return Purpose.SAMPLE
         return Purpose.ORDER if in_order else Purpose.OTHER
 
-    @cached_property
+    @remembered
     def item_functions(self) -> set[str]:
         """What runs for each sample: items of data sets, transforms, functions given to pipelines, and what these call."""
         starts: set[str] = set()
@@ -185,13 +183,13 @@ class Randomness:
                 starts.update(self.graph.targets(CallSite(function.path, function.name, row, name, (), (), ())))
         return self._reached(starts)
 
-    @cached_property
+    @remembered
     def sampler_functions(self) -> set[str]:
         """What decides which samples come, and in which order, and does nothing for the samples themselves."""
         methods = {node for node in self.graph.functions if node.rpartition(".")[0] in self._samplers}
         return self._reached(methods) - self.item_functions
 
-    @cached_property
+    @remembered
     def _samplers(self) -> set[str]:
         """The classes that data sets are given as ``sampler``, and those that descend from a sampler of MindSpore."""
         found: set[str] = set()
@@ -208,7 +206,7 @@ class Randomness:
             found.update(target.rpartition(".")[0] for target in targets if target.endswith(".__init__"))
         return found
 
-    @cached_property
+    @remembered
     def step_functions(self) -> set[str]:
         """What loops over batches run at each step."""
         starts: set[str] = set()
@@ -219,7 +217,7 @@ class Randomness:
             )
         return self._reached(starts)
 
-    @cached_property
+    @remembered
     def weight_functions(self) -> set[str]:
         """What computes initial weights: constructors of Cells, initializers, what makes or sets parameters and is called
         by such alone."""
@@ -235,7 +233,7 @@ class Randomness:
                 found.add(node)
         return found
 
-    @cached_property
+    @remembered
     def local_seeds(self) -> set[Seed]:
         """The seeds that serve the draws of their own function: of a split, a schedule, made data.
 
@@ -254,7 +252,7 @@ class Randomness:
                 found.add(seed)
         return found
 
-    @cached_property
+    @remembered
     def seeded_nearby(self) -> set[Draw]:
         """The draws that a nearer seed decides: one that serves them alone, or one that is set anew for each sample."""
         found: set[Draw] = set()
@@ -270,7 +268,7 @@ class Randomness:
             )
         return found
 
-    @cached_property
+    @remembered
     def _draws_by_node(self) -> dict[str, list[Draw]]:
         table: dict[str, list[Draw]] = {}
         for draw in self.draws:
@@ -287,9 +285,7 @@ class Randomness:
         return ".py:" in owner and base in self._lineages(owner)
 
     def _lineages(self, owner: str) -> tuple[str, ...]:
-        if owner not in self._bases:
-            self._bases[owner] = tuple(self.graph.program.lineage(owner))
-        return self._bases[owner]
+        return self.graph.program.lineage(owner)
 
     def _handed_on(self, call: CallSite) -> Iterator[str]:
         return self._named_in(call, [*call.arguments, *(value for _, value in call.keywords)])

@@ -133,9 +133,7 @@ def _training_of(program: Program, path: Path) -> Training:
 
 def _entries(program: Program, path: Path) -> list[Path]:
     """Return the scripts that lead to ``path``, those nearest to it first."""
-    found = [
-        user for user in program.users(path) if not program.importers(user) or "__name__" in program.facts(user).uses
-    ]
+    found = [user for user in program.users(path) if program.is_script(user)]
     return sorted(found, key=lambda file: (len(set(file.parents) ^ set(path.parents)), file))
 
 
@@ -286,7 +284,7 @@ def _find_builders(program: Program, reference: str) -> Iterator[str]:
     name = reference.rpartition(":")[2]
     mention = re.compile(rf"\b{name}\b")
     for user in sorted({home, *program.importers(home)}):
-        tree = program.tree(user) if _says(program, user, mention) else None
+        tree = program.tree(user) if program.says(user, mention) else None
         for other in tree.body if tree is not None else ():
             if not isinstance(other, ast.ClassDef) or f"{user}:{other.name}" == reference:
                 continue
@@ -316,11 +314,7 @@ def _follow_class(program: Program, reference: str) -> Training:
 
 def _mentions(program: Program, path: Path, words: re.Pattern[str]) -> bool:
     """Tell whether ``words`` occur in ``path`` or in what it imports."""
-    return any(_says(program, file, words) for file in program.reachable(path))
-
-
-def _says(program: Program, path: Path, words: re.Pattern[str]) -> bool:
-    return program.remember((_says, path, words), lambda: bool(words.search(program.text(path) or "")))
+    return any(program.says(file, words) for file in program.reachable(path))
 
 
 def _path(reference: str) -> Path:

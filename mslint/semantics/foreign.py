@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 import libcst as cst
 
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
 
 _MOST_USERS = 8
 _LARGEST = 300_000
-_trees: WeakKeyDictionary[Program, dict[Path, Module | None]] = WeakKeyDictionary()
 
 
 def module_at(module: Module, path: Path) -> Module | None:
     """Return the parsed file ``path`` of the program that ``module`` belongs to; None if it cannot be parsed."""
     if path == module.source.path.absolute():
         return module
-    known = _trees.setdefault(module.program, {})
-    if path not in known:
-        known[path] = _parsed(module.program, path)
-    return known[path]
+    if path not in module.others:
+        parsed = module.program.remember((module_at, path), lambda: _parsed(module.program, path))
+        module.others[path] = parsed.for_user_of(module) if parsed is not None else None
+    return module.others[path]
 
 
 def _parsed(program: Program, path: Path) -> Module | None:
+    text = program.text(path)
+    if text is None or len(text) > _LARGEST:
+        return None
     try:
-        if path.stat().st_size > _LARGEST:
-            return None
-        return Module(read(path), program)
-    except (Unreadable, OSError, cst.ParserSyntaxError, RecursionError):
+        return Module(replace(read(path), text=text), program)
+    except (Unreadable, cst.ParserSyntaxError, RecursionError):
         return None
 
 

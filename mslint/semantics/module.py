@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass, fields
 from functools import cached_property
 from operator import attrgetter
@@ -15,6 +16,8 @@ from libcst.metadata.position_provider import PositionProvidingCodegenState
 from mslint.findings import Edit, Position
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from mslint.program.project import Program
     from mslint.source.text import Source
 
@@ -124,8 +127,20 @@ class Module:
         self.parents: dict[cst.CSTNode, cst.CSTNode] = {}
         self.bindings: dict[Scope, dict[str, list[Binding]]] = {self.tree: {}}
         self.star_imports: list[str] = []
+        self.others: dict[Path, Module | None] = {}
+        """The other files of the program that were parsed for a question about this one."""
         self._remembered: dict[object, object] = {}
         self._fill()
+
+    def for_user_of(self, module: Module) -> Module:
+        """Return this file as one of the ``others`` of ``module``, with nothing worked out yet that another file may decide.
+
+        The tree is the same one. What is asked of the program for the one user is noted for that user alone, so that the
+        next must ask again.
+        """
+        twin = copy(self)
+        twin.others, twin._remembered = module.others, {}
+        return twin
 
     def remember(self, key: object, compute: Callable[[], Answer]) -> Answer:
         """Return the answer to the question ``key`` about this module, computed once."""

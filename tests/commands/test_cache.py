@@ -162,16 +162,42 @@ def test_a_changed_plugin_is_asked_again(cli: Run, project: Path, site: Path, ex
 
 def test_a_change_is_felt_where_it_matters_alone(cli: Run, project: Path, examined: list[str]) -> None:
     (project / "plain.py").write_text("import torch\n")
-    (project / "base.py").write_text(NET)
+    base = f"from mindspore import ops\n{NET}"
+    (project / "base.py").write_text(base)
     (project / "net.py").write_text(
-        "from base import Net\n\n\nclass Own(Net):\n    def construct(self, x):\n        return x\n"
+        "from base import Net, ops\n\n\nclass Own(Net):\n    def construct(self, x):\n        return ops.log(x + 1e-7)\n"
     )
     (project / "alone.py").write_text(NET)
     cli("check")
-    examined.clear()
-    (project / "base.py").write_text(NET + "\n\nclass More(Net):\n    pass\n")
-    cli("check")
-    assert examined == ["base.py", "net.py"]
+    for text, wanted in (
+        (f"# a comment\n\n{base}", ["base.py"]),
+        (f"{base}\n\nclass More(Net):\n    pass\n", ["base.py"]),
+        (base.replace("return x", "return -x"), ["base.py"]),
+        (base.replace("from mindspore import ops", "import torch as ops"), ["base.py", "net.py"]),
+    ):
+        examined.clear()
+        (project / "base.py").write_text(text)
+        cli("check")
+        assert examined == wanted
+
+
+def test_rows_of_other_files_are_told_as_they_are(cli: Run, project: Path, examined: list[str]) -> None:
+    (project / "nets.py").write_text(
+        "from mindspore import nn\n\n\nclass Net(nn.Cell):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.dense = nn.Dense(4, 4)\n\n    def construct(self, x):\n        return self.dense(x)\n\n\n"
+        "def frozen():\n    net = Net()\n    for item in net.get_parameters():\n        item.requires_grad = False\n"
+        "    return net\n"
+    )
+    (project / "train.py").write_text(
+        "from mindspore import nn\nfrom nets import Net, frozen\n\n\nclass Loss(nn.Cell):\n    def __init__(self):\n"
+        "        super().__init__()\n        self.teacher = frozen()\n        self.student = Net()\n"
+        "        self.mse = nn.MSELoss()\n\n    def construct(self, x):\n"
+        "        return self.mse(self.student(x), self.teacher(x))\n\n\nloss = Loss()\n"
+        "step = nn.TrainOneStepCell(loss, nn.SGD(loss.trainable_params()))\nstep(1)\n"
+    )
+    assert "nets.py, row 16" in settled(cli, "--select", "MS102")
+    _insert(project / "nets.py", 3, "\n\n")
+    assert "nets.py, row 18" in settled(cli, "--select", "MS102")
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -199,10 +225,24 @@ def test_whatever_happens_to_a_project_the_findings_are_those_of_a_fresh_run(
         lambda files: _append(chance.choice(files), "\n\nclass Net(Net):\n    pass\n"),
         lambda files: _append(chance.choice(files), "\nimport mindspore as ms\nms.set_seed(1)\n"),
         lambda files: (project / "package" / "__init__.py").write_text(chance.choice(files).read_text()),
+        lambda files: _append(chance.choice(files), "# the end\n"),
+        lambda files: _insert(chance.choice(files), 0, "\n# the beginning\n"),
+        lambda files: _insert(chance.choice(files), _body_row(chance, chance.choice(files)), "        print()\n"),
     ]
     for _ in range(8):
         chance.choice(steps)([file for file in sorted(project.rglob("*.py")) if "build" not in file.parts])
         settled(cli)
+
+
+def _insert(file: Path, row: int, text: str) -> None:
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join([*lines[:row], text, *lines[row:]]))
+
+
+def _body_row(chance: random.Random, file: Path) -> int:
+    """Return a row in a method, or any row if there is none: files that cannot be parsed must do no harm either."""
+    rows = [row for row, line in enumerate(file.read_text().splitlines()) if line.startswith("        ")]
+    return chance.choice(rows or [0])
 
 
 def _append(file: Path, text: str) -> None:

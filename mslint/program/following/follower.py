@@ -91,6 +91,7 @@ class Follower(Purpose):
 
     def run(self, function: Function, frame: Frame, key: object) -> bool:
         """Follow the body of ``function`` in ``frame``; ``key`` says which function it is."""
+        self.program.enters(function.scope.path, function.node)
         self.frames.append(frame)
         self.active.append(key)
         try:

@@ -82,7 +82,7 @@ class Definitions:
         table = self._statements.get(path)
         if table is None:
             table = self._statements[path] = {}
-            tree = self._program.tree(path)
+            tree = self._program.level(path)
             for node in module_level(tree.body) if tree is not None else ():
                 for bound in bound_names(node):
                     table.setdefault(bound, []).append(node)

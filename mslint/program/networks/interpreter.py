@@ -89,7 +89,7 @@ class Interpreter(Expressions):
 
     def run_file(self, path: Path) -> None:
         """Follow the module level of ``path`` as a script."""
-        tree = self.program.tree(path)
+        tree = self.program.level(path)
         if tree is not None:
             self.definitions.script = self.frame.scope = Scope(path, {})
             self.block(tree.body)

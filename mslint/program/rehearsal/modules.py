@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mslint.program.following.follower import Frame
-from mslint.program.following.syntax import only_defines
 from mslint.program.rehearsal.values import Constant, Later, ModuleValue, Names, Reference, Scope, Value
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ class Modules:
             name = "__main__" if path == self._rehearsal.entry else path.stem
             found.scope.names["__name__"] = Constant(name)
             found.scope.names["__file__"] = Constant(str(path))
-            tree = self._program.tree(path)
+            tree = self._program.level(path)
             if tree is not None:
                 # What importing a file does is done once, whichever branch imports it first.
                 with self._rehearsal.journal.suspended():
@@ -82,7 +81,7 @@ class Modules:
 
         What the file imports runs now where that does more than define things.
         """
-        if not self._lazy or path in self._run or not self._only_defines(path):
+        if not self._lazy or path in self._run or not self._program.only_defines(path):
             return False
         seen = {path}
         queue = [path]
@@ -91,16 +90,9 @@ class Modules:
                 if imported in seen or imported in self._waiting:
                     continue
                 seen.add(imported)
-                if self._only_defines(imported):
+                if self._program.only_defines(imported):
                     queue.append(imported)
                 else:
                     self.module(imported)
         self._waiting |= seen
         return True
-
-    def _only_defines(self, path: Path) -> bool:
-        def read() -> bool:
-            tree = self._program.tree(path)
-            return tree is not None and all(map(only_defines, tree.body))
-
-        return self._program.remember((only_defines, path), read)

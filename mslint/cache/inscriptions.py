@@ -1,0 +1,83 @@
+"""Grounds written down: what many findings rest on is written once, and as short as it comes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from mslint.findings import Finding
+from mslint.program.grounds import CONNECTIONS, Fact, Grounds
+from mslint.program.project import Program
+
+_FEW = 16
+"""Grounds of so few facts are written down anew wherever they are met."""
+
+Written = tuple[dict[str, list[int | str]], list[str]]
+"""Grounds: by kind of fact the files (members of the program by number) and words, and the names of other grounds."""
+
+
+class Scribe:
+    """Writes down what answers about ``program`` rest on.
+
+    ``written`` holds the texts by name. A name says all that the grounds hold, so that equal grounds have one name,
+    whichever process wrote them down.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._number = {str(path): index for index, path in enumerate(program.members)}
+        self._gathered: dict[Grounds, tuple[frozenset[Fact], frozenset[Grounds]]] = {}
+        self._names: dict[Grounds, str] = {}
+        self.written: dict[str, str] = {}
+
+    def name(self, grounds: Grounds, own: Path, findings: tuple[Finding, ...]) -> str | None:
+        """Write down what ``findings`` in ``own``, the content of which is known, rest on; None if there is nothing else."""
+        facts, others = self._gather(grounds)
+        facts = frozenset(fact for fact in facts if fact[1] != str(own) or fact[0] in CONNECTIONS)
+        if not facts and not others:
+            return None
+        return self._write(facts.union(_shown(grounds, own, findings)), others)
+
+    def _gather(self, grounds: Grounds) -> tuple[frozenset[Fact], frozenset[Grounds]]:
+        """Return the facts in ``grounds``, with those of others that are few, and the others that are not."""
+        if grounds not in self._gathered:
+            facts, others = set(grounds.facts), set()
+            for other in grounds.others:
+                further, above = self._gather(other)
+                if len(further) + len(above) > _FEW:
+                    others.add(other)
+                else:
+                    facts |= further
+                    others |= above
+            self._gathered[grounds] = frozenset(facts), frozenset(others)
+        return self._gathered[grounds]
+
+    def _write(self, facts: frozenset[Fact], others: frozenset[Grounds]) -> str:
+        by_kind: dict[str, list[int | str]] = {}
+        for kind, subject in sorted(facts):
+            by_kind.setdefault(kind, []).append(self._number.get(subject, subject))
+        text = json.dumps((by_kind, sorted(map(self._name_of, others))), separators=(",", ":"))
+        name = hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+        self.written[name] = text
+        return name
+
+    def _name_of(self, grounds: Grounds) -> str:
+        if grounds not in self._names:
+            self._names[grounds] = self._write(*self._gather(grounds))
+        return self._names[grounds]
+
+
+def _shown(grounds: Grounds, own: Path, findings: tuple[Finding, ...]) -> Iterator[Fact]:
+    """Yield the other files that ``findings`` name: their rows are told, which may move though nothing else changes."""
+    if findings:
+        told = repr(findings)
+        files = {subject for one in grounds.all() for kind, subject in one.facts if kind != "mentioning"}
+        yield from (("content", file) for file in files if Path(file).name in told and file != str(own))
+
+
+def facts_in(written: Written, members: tuple[Path, ...]) -> Iterator[Fact]:
+    """Yield the facts of written grounds, those of others apart."""
+    for kind, subjects in written[0].items():
+        for subject in subjects:
+            yield kind, str(members[subject]) if isinstance(subject, int) else subject

@@ -1,0 +1,64 @@
+"""A file taken apart, so that an answer need not rest on all of it: its functions, and what is left without their bodies."""
+
+from __future__ import annotations
+
+import ast
+from bisect import bisect_right
+from collections.abc import Iterator
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Bodies:
+    """The functions of a file, those inside of others apart. Each has a name that stays when other functions change."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self._tree = tree
+        self._functions: dict[str, _Function] = {}
+        for name, node in _outermost("", tree.body):
+            same = sum(known.startswith(f"{name} ") for known in self._functions)
+            self._functions[f"{name} {same}"] = node
+        self._names = list(self._functions)
+        self._rows = [node.lineno for node in self._functions.values()]
+
+    def name_at(self, row: int) -> str | None:
+        """Return the name of the function that holds ``row``; None at module level."""
+        index = bisect_right(self._rows, row) - 1
+        if index < 0:
+            return None
+        name = self._names[index]
+        return name if row <= (self._functions[name].end_lineno or 0) else None
+
+    def code(self, name: str) -> str:
+        """Return what a function consists of, wherever it stands; nothing if there is none of that name."""
+        node = self._functions.get(name)
+        return ast.dump(node) if node is not None else ""
+
+    def level(self) -> str:
+        """Return what the file consists of without the bodies of its functions."""
+        bodies = [(node, node.body) for node in self._functions.values()]
+        try:
+            for node, _ in bodies:
+                node.body = []
+            return ast.dump(self._tree)
+        finally:
+            for node, body in bodies:
+                node.body = body
+
+
+def _outermost(prefix: str, body: list[ast.stmt]) -> Iterator[tuple[str, _Function]]:
+    """Yield the functions in ``body`` and in its classes and compound statements, in order, with their dotted names."""
+    for statement in body:
+        if isinstance(statement, _Function):
+            yield prefix + statement.name, statement
+            continue
+        inner = f"{prefix}{statement.name}." if isinstance(statement, ast.ClassDef) else prefix
+        for block in _blocks(statement):
+            yield from _outermost(inner, block)
+
+
+def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
+    yield getattr(statement, "body", [])
+    yield from (handler.body for handler in getattr(statement, "handlers", []))
+    yield from (case.body for case in getattr(statement, "cases", []))
+    yield from (getattr(statement, name, []) for name in ("orelse", "finalbody"))
