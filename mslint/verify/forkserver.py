@@ -23,13 +23,14 @@ class Child:
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
+        self._told = b""
         self._code: int | None = None
 
     def poll(self) -> int | None:
         """Return its exit code as `subprocess` tells it, None while it lives."""
-        if self._code is None:
-            with suppress(BlockingIOError):
-                self._code = self._told(socket.MSG_DONTWAIT)
+        with suppress(BlockingIOError):
+            while self._code is None:
+                self._listen(socket.MSG_DONTWAIT)
         return self._code
 
     def end(self) -> int:
@@ -37,17 +38,25 @@ class Child:
         if self._code is None:
             with suppress(OSError):
                 self._connection.shutdown(socket.SHUT_WR)
-            self._code = self._told()
+        while self._code is None:
+            self._listen()
         self._connection.close()
         return self._code
 
-    def _told(self, flags: int = 0) -> int:
+    def _listen(self, flags: int = 0) -> None:
         try:
-            code = self._connection.recv(16, flags)
+            heard = self._connection.recv(64, flags)
         except ConnectionError:
-            code = b""
-        # The kernel kills the children of a server that has ended.
-        return int(code) if code else -signal.SIGKILL
+            heard = b""
+        self._told += heard
+        number, _, code = self._told.partition(b" ")
+        if code.endswith(b"."):
+            self._code = int(code[:-1])
+        elif not heard:
+            # The server has been killed; then the kernel kills its children, but not what those have started.
+            self._code = -signal.SIGKILL
+            with suppress(ProcessLookupError, ValueError):
+                os.killpg(int(number), signal.SIGKILL)
 
 
 class ForkServer:

@@ -31,7 +31,10 @@ _POLL_SECONDS = 0.02
 
 
 class _Server:
-    """Has a connection for each child: who asked for it closes that to have it ended, and is told how it ended."""
+    """Has a connection for each child, on which it tells its number and how it ended: ``4711 -9.``
+
+    Who asked for the child closes the connection to have it ended.
+    """
 
     def __init__(self, control: socket.socket) -> None:
         self._control = control
@@ -66,6 +69,8 @@ class _Server:
                 _launch(request["msrun"], job.out)
             script.run(job)
         self._children[connection] = pid
+        with suppress(OSError):
+            connection.sendall(b"%d " % pid)
 
     def _bury(self, connection: socket.socket) -> None:
         """End what is left of a child, workers of data sets, too, and tell how it itself ended."""
@@ -76,7 +81,7 @@ class _Server:
                 end(pid, signal.SIGKILL)
         _, status = os.waitpid(pid, 0)
         with suppress(OSError):
-            connection.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
+            connection.sendall(b"%d." % os.waitstatus_to_exitcode(status))
         connection.close()
 
     def _end(self) -> NoReturn:
@@ -95,8 +100,9 @@ def _become_child(environment: dict[str, Any], output: str) -> None:
     # Open in place of the control connection.
     for number, path, flags in ((0, os.devnull, os.O_RDONLY), (1, output, os.O_WRONLY), (2, output, os.O_WRONLY)):
         descriptor = os.open(path, flags | os.O_APPEND)
-        os.dup2(descriptor, number)
-        os.close(descriptor)
+        if descriptor != number:
+            os.dup2(descriptor, number)
+            os.close(descriptor)
     os.environ.clear()
     os.environ.update(environment)
     tempfile.tempdir = None
