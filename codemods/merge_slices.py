@@ -25,6 +25,7 @@ from codemods.inlining import (
 from codemods.leftovers import drop_leftovers, is_plain
 from codemods.statements import call, in_lines, indentation, inner_comments, insert_after, newline, one_line
 from mslint.findings import Applicability, Edit, Finding, Fix
+from mslint.semantics.cells import is_self, method_of, self_name
 from mslint.semantics.extents import called
 from mslint.semantics.formula import Expression, numbers, operator_of, read
 from mslint.semantics.gradients import statement_of
@@ -35,6 +36,7 @@ from mslint.semantics.rows import GrowingConcat
 from mslint.semantics.sensitivity import is_name
 from mslint.semantics.tensors import Kind, values_at
 
+_ASKING = ("isinstance", "hasattr", "len")
 _JOINING = ("concat", "cat", "concatenate")
 _STACKING = ("stack", "pack")
 _BY_HAND = "compute it on one slice that spans them"
@@ -340,6 +342,7 @@ class _Growing:
             raise Manual("the loop may be left by an exception; collect the parts in a list inside of the try")
         self._check_alone()
         self._check_same_each_round()
+        self._check_number_of_parts()
 
     def _check_alone(self) -> None:
         """Refuse where another statement or a loop around this one lets the variable grow, or writes what was added."""
@@ -377,6 +380,17 @@ class _Growing:
                 raise Manual(
                     f"row {module.start(write).row} writes to `{module.code(write.target)}` in place in graph mode, which a "
                     "list would see too; assign the result to it"
+                )
+
+    def _check_number_of_parts(self) -> None:
+        """Refuse where a tensor decides whether a round adds a part: graph mode compiles no list of unknown length."""
+        module = self.module
+        for branch in find(self.loop.body, cst.If):
+            decides = branch in module.ancestors(self.statement) or any(find(branch, cst.Continue))
+            if decides and not _is_of_python(module, branch.test):
+                raise Manual(
+                    f"the test in row {module.start(branch).row} may be a tensor, and graph mode compiles no list that is as "
+                    "long as tensors decide (MindSpore 2.10.0)"
                 )
 
     def _adds(self, call: cst.Call) -> bool:
@@ -505,6 +519,26 @@ class _Growing:
         ]
         rest = {item.value for item in find(latest.value, cst.Name)}
         return None if between or self.name in rest or inner_comments(module, line) else line
+
+
+def _is_of_python(module: Module, test: cst.BaseExpression) -> bool:
+    """Tell whether ``test`` is decided when the program is compiled: by numbers, texts, types and settings of ``self``."""
+    if isinstance(test, cst.UnaryOperation):
+        return _is_of_python(module, test.expression)
+    if isinstance(test, cst.BooleanOperation):
+        return _is_of_python(module, test.left) and _is_of_python(module, test.right)
+    if isinstance(test, cst.Comparison):
+        targets = test.comparisons
+        if all(isinstance(target.operator, (cst.Is, cst.IsNot)) for target in targets):
+            return True
+        return all(
+            _is_of_python(module, operand) for operand in (test.left, *(target.comparator for target in targets))
+        )
+    kind = values_at(module, test).kind(test)
+    method = method_of(module, test)
+    own = isinstance(test, cst.Attribute) and method is not None and is_self(test, self_name(method))
+    asked = isinstance(test, cst.Call) and isinstance(test.func, cst.Name) and test.func.value in _ASKING
+    return kind is Kind.NUMBER or isinstance(test, cst.SimpleString) or asked or (own and kind is not Kind.TENSOR)
 
 
 def _is_none(node: cst.BaseExpression) -> bool:

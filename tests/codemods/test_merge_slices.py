@@ -91,6 +91,14 @@ REWRITTEN = {
         "    out_parts.append(conv(feature))\nout = ops.cat(out_parts)\nreturn out\n",
         Applicability.SAFE,
     ),
+    "a part that a setting decides on": (
+        "out = x\nfor i, conv in enumerate(convs):\n    if conv is None or i < 2 and not self.wide:\n        continue\n"
+        "    if self.mode == 'all':\n        out = ops.concat((out, conv(x)), 1)\nreturn out\n",
+        "out_parts = [x]\nfor i, conv in enumerate(convs):\n    if conv is None or i < 2 and not self.wide:\n"
+        "        continue\n    if self.mode == 'all':\n        out_parts.append(conv(x))\n"
+        "out = ops.concat(out_parts, 1)\nreturn out\n",
+        Applicability.SAFE,
+    ),
     "a long part": (
         "out = None\nfor i, conv in enumerate(convs):\n    if i == 0:\n"
         "        out = conv(ops.relu(x) + ops.exp(x) * ops.abs(x) * 2 + 1 + x)\n    else:\n"
@@ -174,6 +182,15 @@ REFUSED = {
     "a part that is written in place in graph mode": (
         "out = x\nsum = x\nfor conv in convs:\n    sum += conv(x)\n    out = ops.concat((out, sum), 1)\nreturn out\n",
         "row 10 writes to `sum` in place in graph mode",
+    ),
+    "a part that a tensor decides on": (
+        "out = x\nfor conv in convs:\n    if x.sum() > 0:\n        out = ops.concat((out, conv(x)), 1)\nreturn out\n",
+        "the test in row 9 may be a tensor",
+    ),
+    "a round that a tensor leaves out": (
+        "out = x\nfor conv in convs:\n    if box.sum() > 0:\n        continue\n    out = ops.concat((out, conv(x)), 1)\n"
+        "return out\n",
+        "the test in row 9 may be a tensor",
     ),
     "an axis of its own in each round": (
         "out = x\nfor i, conv in enumerate(convs):\n    out = ops.concat((out, conv(x)), i % 2)\nreturn out\n",
