@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar
 
-from mslint.findings import Finding, Severity
+from mslint.findings import Finding, Position, Related, Severity
 
 if TYPE_CHECKING:
     from mslint.semantics.module import Module
@@ -39,3 +39,22 @@ class Rule:
     def check(self, module: Module) -> Iterator[Finding]:
         """Yield the findings in ``module``."""
         raise NotImplementedError
+
+    def finding(
+        self,
+        module: Module,
+        start: Position,
+        end: Position,
+        message: str,
+        *,
+        subject: object = None,
+        related: tuple[Related, ...] = (),
+        severity: Severity | None = None,
+    ) -> Finding:
+        """Return what the rule says of the text from ``start`` to ``end``.
+
+        ``subject`` is what its codemod rewrites, if it has one; ``severity`` is the rule's own unless another is given.
+        """
+        severity = self.severity if severity is None else severity
+        filename = module.source.filename
+        return Finding(self.code, self.name, severity, message, filename, start, end, related=related, subject=subject)

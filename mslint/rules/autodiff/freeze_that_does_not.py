@@ -244,14 +244,11 @@ class FreezeThatDoesNot(Rule):
                 continue
             seen.add(hush.place)
             start, end = span(module, hush.place)
-            yield Finding(
-                self.code,
-                self.name,
-                self.severity,
-                _message(module, item, _receiver(module.text(start, end))),
-                module.source.filename,
+            yield self.finding(
+                module,
                 start,
                 end,
+                _message(module, item, _receiver(module.text(start, end))),
                 related=(related(module, item.step, "this step trains it"),),
                 subject=item,
             )

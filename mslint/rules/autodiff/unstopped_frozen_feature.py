@@ -561,14 +561,12 @@ class UnstoppedFrozenFeature(Rule):
         training = training_of(module.program, module.source.path)
         for item in training.features(module.source.path):
             start, end = span(module, item.place)
-            yield Finding(
-                self.code,
-                self.name,
-                Severity.WARNING if item.trained else Severity.INFO,
-                _message(module, item, start, end),
-                module.source.filename,
+            yield self.finding(
+                module,
                 start,
                 end,
+                _message(module, item, start, end),
+                severity=Severity.WARNING if item.trained else Severity.INFO,
                 related=(_reason(module, item),),
                 subject=item,
             )

@@ -239,14 +239,11 @@ class WholeNetworkGrad(Rule):
 
     def _finding(self, module: Module, operator: GradientOperator, node: cst.CSTNode) -> Finding:
         related = tuple(self._related(module, operator, node))
-        return Finding(
-            self.code,
-            self.name,
-            self.severity,
-            self._message(module, operator),
-            module.source.filename,
+        return self.finding(
+            module,
             module.start(node),
             module.end(node),
+            self._message(module, operator),
             related=related,
             subject=operator,
         )

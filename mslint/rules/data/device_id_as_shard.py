@@ -169,7 +169,7 @@ class DeviceIdAsShard(Rule):
             places = (*route(event), related(run.init.place, "makes the run distributed"))
         message += "on several hosts some shards are read more than once and others never; pass get_rank()"
         start, end = module.start(site.node), module.end(site.node)
-        return Finding(self.code, self.name, self.severity, message, module.source.filename, start, end, related=places)
+        return self.finding(module, start, end, message, related=places)
 
 
 def _is_local(event: Event, position: int, number: int) -> bool:

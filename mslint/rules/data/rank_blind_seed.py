@@ -516,14 +516,12 @@ class RankBlindSeed(Rule):
     def _finding(
         self, module: Module, seed: Seed, node: cst.Call, severity: Severity, message: str, related: list[Related]
     ) -> Finding:
-        return Finding(
-            self.code,
-            self.name,
-            severity,
-            message,
-            module.source.filename,
+        return self.finding(
+            module,
             module.start(node),
             module.end(node),
+            message,
+            severity=severity,
             related=tuple(related),
             subject=seed,
         )

@@ -266,16 +266,14 @@ class RankDependentShuffle(Rule):
             if Stream.FRAMEWORK in seed.streams
             else ""
         )
-        return Finding(
-            self.code,
-            self.name,
-            self.severity if proved else Severity.INFO,
+        return self.finding(
+            module,
+            module.start(node),
+            module.end(node),
             f"`{seed.argument}` depends on the rank by `{rank.text}`{certain}, and `{source.callee}` in row {source.row} of "
             f"{source.path.name} shuffles before it shards: each rank takes its part of another order, so some samples "
             f"come twice an epoch and others never; seed the data set alike on all ranks until it is built.{also}",
-            module.source.filename,
-            module.start(node),
-            module.end(node),
+            severity=self.severity if proved else Severity.INFO,
             related=(
                 place_of(module, rank.path, rank.row, "the rank comes in here"),
                 place_of(module, source.path, source.row, "shuffled and sharded here"),

@@ -201,7 +201,7 @@ class SamplerWithShards(Rule):
         else:
             message += ": beside a sampler of one's own the shards are ignored, and this one does not use the rank"
         start, end = module.start(site.node), module.end(site.node)
-        return Finding(self.code, self.name, self.severity, message, module.source.filename, start, end, related=places)
+        return self.finding(module, start, end, message, related=places)
 
 
 @dataclass(frozen=True)

@@ -507,16 +507,8 @@ class UnshardedDataset(Rule):
             f"init() at {where(init.place, module)} makes distributed: {_advice(source, run, event)}"
         )
         places = (*route(event), related(init.place, "makes the run distributed"), related(trained, "trains on it"))
-        return Finding(
-            self.code,
-            self.name,
-            self.severity,
-            message,
-            module.source.filename,
-            module.start(source.node),
-            module.end(source.node),
-            related=places,
-            subject=source,
+        return self.finding(
+            module, module.start(source.node), module.end(source.node), message, related=places, subject=source
         )
 
 

@@ -180,14 +180,12 @@ class BooleanMask(Rule):
                 ),
             )
         )
-        return Finding(
-            self.code,
-            self.name,
-            Severity.WARNING if found.stored is None else Severity.INFO,
-            message,
-            module.source.filename,
+        return self.finding(
+            module,
             module.start(node),
             module.end(node),
+            message,
+            severity=Severity.WARNING if found.stored is None else Severity.INFO,
             related=related,
             subject=found,
         )

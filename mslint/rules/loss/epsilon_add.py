@@ -478,14 +478,12 @@ class EpsilonAdd(Rule):
             if _has_own_gradient(module, place.node):
                 continue
             reported.add(place.node)
-            yield Finding(
-                self.code,
-                self.name,
-                conclusion.severity,
-                conclusion.message,
-                module.source.filename,
+            yield self.finding(
+                module,
                 module.start(place.node),
                 module.end(place.node),
+                conclusion.message,
+                severity=conclusion.severity,
                 related=tuple(_related(conclusion)),
                 subject=conclusion.subject,
             )

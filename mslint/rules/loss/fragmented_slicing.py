@@ -580,14 +580,12 @@ class FragmentedSlicing(Rule):
         related: list[Related],
         subject: object,
     ) -> Finding:
-        return Finding(
-            self.code,
-            self.name,
-            severity,
-            message,
-            module.source.filename,
+        return self.finding(
+            module,
             module.start(first),
             module.end(last),
+            message,
+            severity=severity,
             related=tuple(related),
             subject=subject,
         )

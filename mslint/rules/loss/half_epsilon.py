@@ -195,16 +195,8 @@ class HalfEpsilon(Rule):
         by = made.by
         related = Related(by.module.source.filename, by.module.start(by.node), by.module.end(by.node), made.reason)
         start, end = module.start(node), module.end(node)
-        return Finding(
-            self.code,
-            self.name,
-            self.severity,
-            message,
-            module.source.filename,
-            start,
-            end,
-            related=(related,),
-            subject=unstable.HalfEpsilon(guard.epsilon),
+        return self.finding(
+            module, start, end, message, related=(related,), subject=unstable.HalfEpsilon(guard.epsilon)
         )
 
 
