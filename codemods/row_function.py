@@ -210,19 +210,27 @@ class _Reader:
         for node in walk(self.body):
             if isinstance(node, cst.Call):
                 self._check_call(node)
-            elif isinstance(node, (cst.BinaryOperation, cst.UnaryOperation)) and self.is_computed(node):
+            elif isinstance(node, cst.BinaryOperation) and self.is_computed(node):
+                self._check_operators([node.operator], [node.left, node.right])
+            elif isinstance(node, cst.UnaryOperation) and self.is_computed(node):
                 self._check_operators([node.operator])
             elif isinstance(node, cst.Comparison) and self.is_computed(node):
                 if len(node.comparisons) > 1:
                     raise Manual("a chain of comparisons between values of a row: compare one by one")
-                self._check_operators([target.operator for target in node.comparisons])
+                operands = [node.left, *(target.comparator for target in node.comparisons)]
+                self._check_operators([target.operator for target in node.comparisons], operands)
 
-    def _check_operators(self, operators: Iterable[cst.CSTNode]) -> None:
+    def _check_operators(self, operators: Iterable[cst.CSTNode], operands: Iterable[cst.BaseExpression] = ()) -> None:
+        by_number = any(self.values.kind(operand) is Kind.NUMBER for operand in operands)
         for operator in operators:
             sign = _OPERATORS.get(type(operator))
             if sign is None:
                 raise Manual(f"`{type(operator).__name__}` between values of a row is not vectorised")
-            self._note(f"operator.{sign}", f"`{sign}`")
+            with_number = f"operator.{sign} with a number"
+            if by_number and vectorised(with_number) is Vectorised.LOOPED:
+                self._note(with_number, f"`{sign}` with a number")
+            else:
+                self._note(f"operator.{sign}", f"`{sign}`")
 
     def _check_call(self, call: cst.Call) -> None:
         if self._collects(call):

@@ -758,3 +758,10 @@ def test_simple_bodies_are_computed_on_the_whole_tensor(tmp_path: Path) -> None:
         done = rewrite(tmp_path, cell(before), unsafe=not after)
         assert done.text == cell(after) if after else "vmap(" in done.text
         assert done.failures == ()
+
+
+def test_the_message_names_what_still_runs_row_by_row(tmp_path: Path) -> None:
+    text = cell("return ops.stack([ops.norm(x[i]) * 2.0 + 1.0 for i in range(x.shape[0])]).mean()")
+    (finding,) = rewrite(tmp_path, text).applied
+    assert finding.fix is not None
+    assert "(`*` with a number, for which it has no rule, row by row as before)" in finding.fix.message
