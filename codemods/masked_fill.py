@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import struct
+
 import libcst as cst
 
 from codemods.base import Codemod, Manual
@@ -27,6 +30,8 @@ _KEEPING = ("append", "extend", "insert", "setdefault", "list", "tuple", "dict",
 """Functions and methods that put a tensor somewhere."""
 _LARGEST_WHOLE = 2048
 """Up to here float16 has every whole number."""
+_LARGEST_FLOAT = 3e38
+_WIDE = re.compile(r"\b(float64|double)\b")
 _INFINITE = ("numpy.inf", "math.inf")
 
 
@@ -217,7 +222,15 @@ class _Store:
         floats = holds_floats(module, self.tensor)
         if floats is False:
             raise Manual(f"`{self.tensor.value}` holds integers, of which ops.where with a float makes floats; cast it")
-        return [] if floats else [f"`{self.tensor.value}` holds floats: of integers ops.where would make floats"]
+        doubts = [] if floats else [f"`{self.tensor.value}` holds floats: of integers ops.where would make floats"]
+        if _WIDE.search(module.source.text) and not self._is_exact(value):
+            doubts.append(f"`{self.tensor.value}` is no float64: in PyNative mode ops.where writes a float32")
+        return doubts
+
+    def _is_exact(self, value: cst.BaseExpression) -> bool:
+        """Tell whether float32 has all the numbers that ``value`` may be."""
+        found = numbers(Expression(self.module, value))
+        return all(abs(n) < _LARGEST_FLOAT and struct.unpack("f", struct.pack("f", n))[0] == n for n in found)
 
     def _is_whole(self, value: cst.BaseExpression) -> bool:
         """Tell whether ``value`` is a whole number that every type of number has."""

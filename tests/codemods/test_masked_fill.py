@@ -53,6 +53,16 @@ REWRITTEN = {
         "q = x / 2\nif self.cut:\n    q[q < 0] = -self.cut_at\nreturn q\n",
         Applicability.MANUAL,
     ),
+    "a number that float32 rounds, in a file with float64": (
+        "q = ops.exp(x.astype(ms.float64))\nq[q < 0.5] = 0.1\nreturn q\n",
+        "q = ops.exp(x.astype(ms.float64))\nq = ops.where(q < 0.5, 0.1, q)\nreturn q\n",
+        Applicability.UNSAFE,
+    ),
+    "a number that float32 has, in a file with float64": (
+        "q = ops.exp(x.astype(ms.float64))\nq[q < 0.5] = 0.25\nreturn q\n",
+        "q = ops.exp(x.astype(ms.float64))\nq = ops.where(q < 0.5, 0.25, q)\nreturn q\n",
+        Applicability.SAFE,
+    ),
     "a type that is not known": (
         "w = ops.ones_like(x)\nw[x > 0] = 0.1\nreturn w\n",
         "w = ops.ones_like(x)\nw = ops.where(x > 0, 0.1, w)\nreturn w\n",
