@@ -152,11 +152,11 @@ from mslint import console
 from mslint.cli import main
 import mslint.commands.examination as examination
 console.Progress._PATIENCE = console.Progress._PAUSE = 0
-slow = examination._examine
+slow = examination._examined
 def wait(*arguments, **options):
     time.sleep(0.01)
     return slow(*arguments, **options)
-examination._examine = wait
+examination._examined = wait
 sys.exit(main(sys.argv[1:]))
 """
 
