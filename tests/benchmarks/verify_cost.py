@@ -1,4 +1,5 @@
-"""What ``mslint verify`` costs beside MindSpore itself: ``python tests/benchmarks/verify_cost.py SCRIPT --codemod NAME``.
+"""What ``mslint verify`` costs beside MindSpore itself: ``python tests/benchmarks/verify_cost.py SCRIPT --codemod NAME``,
+and behind ``--`` the script's arguments.
 
 MindSpore's own cost is that of running the script to its end without mslint: as it is and rewritten, in graph mode and in
 PyNative mode, each in a process of its own that imports MindSpore, compiles the same graphs and makes the steps. The script
@@ -58,8 +59,9 @@ def main() -> int:
     parser.add_argument("--codemod", action="append", required=True)
     parser.add_argument("--repeat", type=int, default=3, help="runs of each side (default: 3)")
     parser.add_argument("--timeout", default="600", help="of verify, for each run (default: 600 s)")
-    parser.add_argument("arguments", nargs="*", help="of the script, behind --")
-    options = parser.parse_args()
+    given = sys.argv[1:]
+    end = given.index("--") if "--" in given else len(given)
+    options = parser.parse_args(given[:end], argparse.Namespace(arguments=given[end + 1 :]))
     script = options.script.resolve()
     changed = rewritten(script, options.codemod, (2, 10), unsafe=True)
     if not changed:
