@@ -33,21 +33,30 @@ class ClassFacts:
 
 
 @dataclass(frozen=True)
-class Imports:
-    """What a file imports: local name to dotted target, at module level and in functions, and what it imports all names of.
+class Names:
+    """What the names of a file are, which its statements alone say: most questions ask for no more, and it is had fast."""
 
-    A target that starts with dots is relative.
-    """
-
-    top: dict[str, str] = field(default_factory=dict)
-    nested: dict[str, str] = field(default_factory=dict)
+    imports: dict[str, str] = field(default_factory=dict)
+    """Local name to dotted target; a target that starts with dots is relative."""
+    nested_imports: dict[str, str] = field(default_factory=dict)
+    """The same for imports inside functions."""
     stars: list[str] = field(default_factory=list)
+    aliases: dict[str, str] = field(default_factory=dict)
+    """Module-level ``name = dotted.name``."""
+    definitions: set[str] = field(default_factory=set)
+    bases: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """By class: what it descends from, as written."""
 
-    def all(self) -> Iterator[str]:
-        """Yield the dotted target of every import."""
-        yield from self.top.values()
-        yield from self.nested.values()
+    def all_imports(self) -> Iterator[str]:
+        """Yield the dotted target of every import of the file, star imports included."""
+        yield from self.imports.values()
+        yield from self.nested_imports.values()
         yield from self.stars
+
+    def meaning(self, name: str) -> tuple[object, ...]:
+        """Return all that the file says of what its module-level ``name`` is."""
+        said = self.imports.get(name), self.aliases.get(name), name in self.definitions
+        return said if any(said) else tuple(self.stars)
 
 
 @dataclass(frozen=True)
@@ -80,12 +89,9 @@ class FileFacts:
 
     def all_imports(self) -> Iterator[str]:
         """Yield the dotted target of every import of the file, star imports included."""
-        return Imports(self.imports, self.nested_imports, list(self.stars)).all()
-
-    def meaning(self, name: str) -> tuple[object, ...]:
-        """Return all that the file says of what its module-level ``name`` is."""
-        said = self.imports.get(name), self.aliases.get(name), name in self.definitions
-        return said if any(said) else self.stars
+        yield from self.imports.values()
+        yield from self.nested_imports.values()
+        yield from self.stars
 
 
 def dotted(node: ast.expr) -> str | None:
@@ -100,17 +106,32 @@ def dotted(node: ast.expr) -> str | None:
     return ".".join(reversed(parts))
 
 
-def read_imports(tree: ast.Module) -> Imports:
-    """Return what a parsed file imports; of two with one name, the one that stands deeper or later counts."""
-    found = Imports()
+def read_names(tree: ast.Module) -> Names:
+    """Return the names of a parsed file; of two that are the same, the one that stands deeper or later counts."""
+    found = Names()
     top = set(_top_level(tree.body))
     queue: list[ast.AST] = [tree]
-    for node in queue:  # outer statements first, as ast.walk goes; expressions hold no imports
+    for node in queue:  # outer statements first, as ast.walk goes; expressions hold no statements
         if isinstance(node, (ast.Import, ast.ImportFrom)):
-            _read_import(node, found.top if node in top else found.nested, found.stars)
+            _read_import(node, found.imports if node in top else found.nested_imports, found.stars)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and node in top:
+            found.definitions.add(node.name)
+            if isinstance(node, ast.ClassDef):
+                found.bases[node.name] = _bases(node)
+        elif isinstance(node, ast.Assign) and node in top:
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    path = dotted(node.value)
+                    if path:
+                        found.aliases[target.id] = path
+                    found.definitions.add(target.id)
         for name in _BLOCKS:
             queue += getattr(node, name, ())
     return found
+
+
+def _bases(node: ast.ClassDef) -> tuple[str, ...]:
+    return tuple(path for base in node.bases if (path := dotted(base)))
 
 
 _BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
@@ -119,9 +140,7 @@ _BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
 
 def read_facts(tree: ast.Module) -> FileFacts:
     """Return the facts of a parsed file."""
-    imports = read_imports(tree)
-    aliases: dict[str, str] = {}
-    definitions: set[str] = set()
+    names = read_names(tree)
     classes: dict[str, ClassFacts] = {}
     top = set(_top_level(tree.body))
     uses: set[str] = set()
@@ -134,20 +153,8 @@ def read_facts(tree: ast.Module) -> FileFacts:
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
             in_cells.update(_used_in_cell(node))
-        if isinstance(node, ast.ClassDef):
             if node in top:
                 classes[node.name] = _read_class(node)
-                definitions.add(node.name)
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            if node in top:
-                definitions.add(node.name)
-        elif isinstance(node, ast.Assign) and node in top:
-            for target in node.targets:
-                if isinstance(target, ast.Name):
-                    path = dotted(node.value)
-                    if path:
-                        aliases[target.id] = path
-                    definitions.add(target.id)
         elif isinstance(node, (ast.Attribute, ast.Name)):
             path = dotted(node)
             if path:
@@ -166,11 +173,11 @@ def read_facts(tree: ast.Module) -> FileFacts:
             elif callee.endswith(".set_grad") and [ast.unparse(a) for a in node.args] == ["False"]:
                 ungraded.add(callee.removesuffix(".set_grad"))
     return FileFacts(
-        imports=imports.top,
-        nested_imports=imports.nested,
-        stars=tuple(imports.stars),
-        aliases=aliases,
-        definitions=frozenset(definitions),
+        imports=names.imports,
+        nested_imports=names.nested_imports,
+        stars=tuple(names.stars),
+        aliases=names.aliases,
+        definitions=frozenset(names.definitions),
         classes=classes,
         uses=frozenset(uses),
         modes=tuple(modes),
@@ -242,7 +249,6 @@ def _read_class(node: ast.ClassDef) -> ClassFacts:
             continue
         (reads if isinstance(item.ctx, ast.Load) else assigned).add(item.attr)
     methods = frozenset(x.name for x in node.body if isinstance(x, (ast.FunctionDef, ast.AsyncFunctionDef)))
-    bases = tuple(path for base in node.bases if (path := dotted(base)))
     updated = {
         item.attr
         for method in node.body
@@ -251,7 +257,7 @@ def _read_class(node: ast.ClassDef) -> ClassFacts:
         if isinstance(item, ast.Attribute) and isinstance(item.ctx, ast.Store) and _is_self(item.value)
     }
     return ClassFacts(
-        node.name, node.lineno, bases, methods, frozenset(assigned), built, frozenset(reads), frozenset(updated)
+        node.name, node.lineno, _bases(node), methods, frozenset(assigned), built, frozenset(reads), frozenset(updated)
     )
 
 

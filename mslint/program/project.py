@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from mslint.program.bodies import Bodies
-from mslint.program.facts import ClassFacts, FileFacts, read_facts, read_imports
+from mslint.program.facts import ClassFacts, FileFacts, Names, read_facts, read_names
 from mslint.program.following.syntax import only_defines
 from mslint.program.grounds import Fact, Grounds
 from mslint.program.listing import Listing, list_files
@@ -34,6 +34,8 @@ _DEEPEST = 6
 """So many files are asked for what a name means that one takes from another."""
 _MOST_MEMBERS = 5000
 _MOST_LISTED = 50_000
+_MOST_READ = 4_000_000
+"""So many characters of text are kept at hand: what is asked of a file is asked several times in a row."""
 
 
 class Program:
@@ -51,11 +53,14 @@ class Program:
         self._new_texts = dict(texts or {})
         self._trees = Trees()
         self._facts: dict[Path, FileFacts] = {}
+        self._names: dict[Path, Names] = {}
         self._modules: dict[tuple[Path, str], tuple[Path | None, bool]] = {}
         self._meant: dict[tuple[Path, str], tuple[str | None, Grounds]] = {}
         self._lineages: dict[str, tuple[tuple[str, ...], Grounds]] = {}
         self._roots: dict[Path, Path] = {}
         self._texts: dict[Path, bytes] = {}
+        self._read: dict[Path, str] = {}
+        self._size_read = 0
         self._imports: dict[Path, tuple[str, ...]] = {}
         self._all_imports_known = False
         self._written: dict[Path, frozenset[str]] = {}
@@ -137,6 +142,7 @@ class Program:
         program = Program(self.files, {**self._new_texts, **texts})
         program._roots, program._modules = self._roots, self._modules
         program._facts = _without(self._facts, texts)
+        program._names = _without(self._names, texts)
         program._trees = self._trees.without(texts)
         program._texts = _without(self._texts, texts)
         program._written = _without(self._written, texts)
@@ -159,12 +165,18 @@ class Program:
     def _text_of(self, path: Path) -> str | None:
         if path in self._new_texts:
             return self._new_texts[path]
-        try:
-            source = read(path)
-        except Unreadable:
-            return None
-        self.note_content(path, source.encode(source.text))
-        return source.text
+        if path not in self._read:
+            try:
+                source = read(path)
+            except Unreadable:
+                return None
+            self.note_content(path, source.encode(source.text))
+            self._size_read += len(source.text)
+            if self._size_read > _MOST_READ:
+                self._read.clear()
+                self._size_read = len(source.text)
+            self._read[path] = source.text
+        return self._read[path]
 
     def tree(self, path: Path) -> ast.Module | None:
         """Return the syntax tree of ``path``, or None if it cannot be read or parsed.
@@ -200,16 +212,19 @@ class Program:
         self._rest_on("facts", path)
         return self._facts_of(path)
 
-    def has_facts(self, path: Path) -> bool:
-        """Tell whether the facts of ``path`` have been asked for before."""
-        return path in self._facts
-
     def _facts_of(self, path: Path) -> FileFacts:
         found = self._facts.get(path)
         if found is None:
             tree = self._tree_of(path)
             found = FileFacts() if tree is None else read_facts(tree)
             self._facts[path] = found
+        return found
+
+    def _names_of(self, path: Path) -> Names:
+        found = self._names.get(path)
+        if found is None:
+            tree = self._tree_of(path)
+            found = self._names[path] = Names() if tree is None else read_names(tree)
         return found
 
     def _rest_on(self, kind: str, path: Path) -> None:
@@ -232,13 +247,19 @@ class Program:
         """Tell whether ``path`` reads anything whose last name is one of ``names``."""
 
         def read() -> bool:
-            return any(use.rpartition(".")[2] in names for use in self._facts_of(path).uses)
+            text = self._text_of(path) or ""  # most files need not be read any further
+            said = any(name in text for name in names)
+            return said and any(use.rpartition(".")[2] in names for use in self._facts_of(path).uses)
 
         return self._fact(f"uses {' '.join(names)}", path, read)
 
     def is_guarded(self, path: Path) -> bool:
         """Tell whether ``path`` asks for its ``__name__``: some of it runs only where it is started itself."""
-        return self._fact("guarded", path, lambda: "__name__" in self._facts_of(path).uses)
+
+        def read() -> bool:
+            return "__name__" in (self._text_of(path) or "") and "__name__" in self._facts_of(path).uses
+
+        return self._fact("guarded", path, read)
 
     def functions(self, path: Path) -> tuple[Function, ...]:
         """Return the functions of ``path`` with the calls in them; none if it cannot be read."""
@@ -252,8 +273,7 @@ class Program:
 
     def _imports_of(self, path: Path) -> tuple[str, ...]:
         if path not in self._imports:
-            tree = self._tree_of(path)
-            self._imports[path] = tuple(sorted(set(read_imports(tree).all()))) if tree is not None else ()
+            self._imports[path] = tuple(sorted(set(self._names_of(path).all_imports())))
         return self._imports[path]
 
     def know_imports(self, imports: Mapping[Path, tuple[str, ...]]) -> None:
@@ -383,17 +403,17 @@ class Program:
     def name_in(self, path: Path, name: str, depth: int = _DEEPEST) -> str | None:
         """Return what the module-level ``name`` of ``path`` is (see ``canonical``), or None if it has no such name."""
         self._rest_on(f"name {name}", path)
-        facts = self._facts_of(path)
+        names = self._names_of(path)
         if depth == 0:
             return None
-        if name in facts.imports:
-            return self.canonical(path, facts.imports[name], depth - 1)
-        if name in facts.aliases:
-            return self.dotted_in(path, facts.aliases[name], depth - 1)
-        if name in facts.definitions:
+        if name in names.imports:
+            return self.canonical(path, names.imports[name], depth - 1)
+        if name in names.aliases:
+            return self.dotted_in(path, names.aliases[name], depth - 1)
+        if name in names.definitions:
             return f"{path}:{name}"
         return next(
-            (found for base in reversed(facts.stars) if (found := self.from_star(path, base, name, depth - 1))), None
+            (found for base in reversed(names.stars) if (found := self.from_star(path, base, name, depth - 1))), None
         )
 
     def dotted_in(self, path: Path, written: str, depth: int = _DEEPEST) -> str | None:
@@ -446,8 +466,7 @@ class Program:
     def _bases(self, path: Path, name: str) -> tuple[str, ...]:
         """Return the bases of the class ``name`` of ``path``, as written; none if there is no such class."""
         self._rest_on(f"bases {name}", path)
-        facts = self._facts_of(path).classes.get(name)
-        return facts.bases if facts else ()
+        return self._names_of(path).bases.get(name, ())
 
     def _mentioning(self, word: str) -> list[Path]:
         """Return the members whose text holds ``word``: only these are worth parsing for a question about it."""
@@ -655,7 +674,7 @@ _QUICK: dict[str, Callable[[Program, Path, str], object]] = {
     "imports": lambda program, path, _: program.imports(path),
     "level": lambda program, path, _: Bodies(program._tree_of(path) or ast.Module([], [])).level(),
     "mentioning": lambda program, word, _: program._mentioning(str(word)),
-    "name": lambda program, path, name: program._facts_of(path).meaning(name),
+    "name": lambda program, path, name: program._names_of(path).meaning(name),
     "neighbourhood": lambda program, path, _: program.neighbourhood(path),
     "only_defines": lambda program, path, _: program.only_defines(path),
     "reachable": lambda program, path, _: program.reachable(path),
