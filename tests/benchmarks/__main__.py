@@ -3,12 +3,14 @@
 Each line is the best of some runs of a process of its own: CPU seconds of it and its children, wall time, the most memory
 that one process held, and the CPU seconds as a multiple of those that ``ast.parse`` needs for the same files. The folder is
 copied first; nothing is written into it.
+
+Of ruff, flake8 and TorchFix those are measured that are on PATH, beside this Python, or named by an option: TorchFix and
+mslint want different versions of libcst, so that it needs an environment of its own.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import os
 import shutil
@@ -16,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -41,6 +43,12 @@ program = Program(files)
 print(max(files, key=lambda file: len(program.importers(file))))
 """
 """A process of its own: what this one holds in memory counts for its children, too."""
+TOOLS: dict[str, tuple[str, ...]] = {
+    "ruff": ("check", "--isolated", "--no-cache", "-q", "--exit-zero"),
+    "flake8": ("--isolated", "--exit-zero", "-j1"),
+    "torchfix": ("--select", "ALL", "--jobs", "1"),
+}
+"""What other tools are called with: for one process, as far as they can be told."""
 REFERENCE = "ast.parse of all files"
 MSLINT = (sys.executable, "-m", "mslint")
 
@@ -63,20 +71,38 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="what to check")
     parser.add_argument("--repeat", type=int, default=3, help="runs of what takes less than five seconds (default: 3)")
     parser.add_argument("--only", default="", help="only lines whose names hold this")
+    for tool in TOOLS:
+        parser.add_argument(f"--{tool}", type=Path, metavar="FILE", help=f"the executable of {tool}")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the table there, too")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="mslint-benchmark-") as place:
         folder = Path(place, "project")
         shutil.copytree(options.folder, folder, symlinks=True, ignore=shutil.ignore_patterns(".git", ".mslint_cache"))
         (folder / ".git").mkdir()  # so that the project ends here
-        rows = list(Benchmark(folder, Path(place, "cache"), options.repeat).rows(options.only))
+        tools = {tool: found for tool in TOOLS if (found := executable(tool, getattr(options, tool)))}
+        rows = list(Benchmark(folder, Path(place, "cache"), options.repeat, tools).rows(options.only))
     size = sum(1 for _ in options.folder.rglob("*.py"))
     lines = sum(path.read_bytes().count(b"\n") for path in options.folder.rglob("*.py"))
-    print(f"{options.folder}: {size} files, {lines} lines\n\n{table(rows)}")
+    print(f"{options.folder}: {size} files, {lines} lines, load {os.getloadavg()[0]:.1f}\n\n{table(rows)}")
+    if absent := sorted(TOOLS.keys() - tools.keys()):
+        print(f"\nnot measured, since not installed: {', '.join(absent)}")
     if options.json:
-        document = {"folder": str(options.folder), "files": size, "lines": lines, "rows": [asdict(row) for row in rows]}
+        document = {
+            "folder": str(options.folder),
+            "files": size,
+            "lines": lines,
+            "absent": absent,
+            "rows": [asdict(row) for row in rows],
+        }
         options.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     return 0
+
+
+def executable(tool: str, named: Path | None) -> str | None:
+    """Return the file that runs ``tool``, None if it is not installed."""
+    if named is not None:
+        return str(named.absolute())
+    return shutil.which(tool, path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
 
 
 def table(rows: Sequence[Row]) -> str:
@@ -92,10 +118,11 @@ def table(rows: Sequence[Row]) -> str:
 class Benchmark:
     """The commands to be measured in ``folder``."""
 
-    def __init__(self, folder: Path, cache: Path, repeat: int) -> None:
+    def __init__(self, folder: Path, cache: Path, repeat: int, tools: Mapping[str, str]) -> None:
         self._folder = folder
         self._cache = cache
         self._repeat = repeat
+        self._tools = tools
 
     def rows(self, only: str) -> list[Row]:
         """Measure the lines whose names hold ``only``; the reference is always measured."""
@@ -115,17 +142,11 @@ class Benchmark:
             ("mslint, cold", (*warm, folder), self._forget),
             ("mslint, warm", (*warm, folder), _nothing),
             ("mslint, file with findings, warm", (*check, *cache, dirty), _nothing),
-            ("mslint, a leaf file changed", (*warm, folder), lambda: _touch(Path(dirty))),
-            ("mslint, the most used file changed", (*warm, folder), lambda: _touch(Path(central))),
+            ("mslint, a comment in a leaf file", (*warm, folder), lambda: _append(Path(dirty), "# changed")),
+            ("mslint, a leaf file changed", (*warm, folder), lambda: _append(Path(dirty), "USED = 1")),
+            ("mslint, the most used file changed", (*warm, folder), lambda: _append(Path(central), "USED = 1")),
         ]
-        if ruff := shutil.which("ruff", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"):
-            lines.append(
-                ("ruff --no-cache", (ruff, "check", "--isolated", "--no-cache", "-q", "--exit-zero", folder), _nothing)
-            )
-        if importlib.util.find_spec("flake8"):
-            lines.append(
-                ("flake8", (sys.executable, "-m", "flake8", "--isolated", "--exit-zero", "-j1", folder), _nothing)
-            )
+        lines += [(name, (file, *TOOLS[name], folder), _nothing) for name, file in self._tools.items()]
         for name, command, prepare in lines:
             if only in name:
                 found.append(self._best(name, command, prepare))
@@ -146,7 +167,7 @@ class Benchmark:
         _, status, usage = os.wait4(process.pid, 0)
         wall = time.perf_counter() - start
         process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode not in (0, 2):  # 2: a file of the folder could not be parsed
+        if process.returncode not in (0, 2) and command[0] not in self._tools.values():  # 2: a file could not be parsed
             raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}")
         scale = 1024 if sys.platform == "linux" else 1024 * 1024
         return Row(name, usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss / scale)
@@ -167,9 +188,9 @@ class Benchmark:
         return str(clean), (with_findings or [str(clean)])[0], central.strip()
 
 
-def _touch(file: Path) -> None:
+def _append(file: Path, line: str) -> None:
     with file.open("a", encoding="utf-8") as stream:
-        stream.write("\nUSED = 1\n")
+        stream.write(f"\n{line}\n")
 
 
 def _nothing() -> None:
