@@ -74,6 +74,11 @@ def job_file(out: Path) -> Path:
     return out / "job.json"
 
 
+def mirror_folder(scratch: Path) -> Path:
+    """Below which the copy of the project lies that a job runs in."""
+    return scratch / "tree"
+
+
 def rank_folder(out: Path, rank: int) -> Path:
     """Where one of several ranks answers."""
     return out / f"rank{rank}"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mslint.verify.forkserver import ForkServer
-from mslint.verify.job import REPORT, Job, job_file, rank_folder
+from mslint.verify.job import REPORT, Job, job_file, mirror_folder, rank_folder
 
 _RANK = Path(__file__).parent / "child" / "__main__.py"
 _MOST_OUTPUT = 8_000_000
@@ -54,7 +54,7 @@ def run(job: Job, timeout: float, stop: threading.Event) -> Run:
     out = Path(job.out)
     process = _Process(job)
     limit = process.wait(timeout, stop, [process.output], lambda: False)
-    return _run(out, process.output, limit, process.code)
+    return _run(job, out, process.output, limit, process.code)
 
 
 def launch(job: Job, timeout: float, stop: threading.Event) -> list[Run]:
@@ -83,7 +83,7 @@ def launch(job: Job, timeout: float, stop: threading.Event) -> list[Run]:
 
     limit = process.wait(timeout, stop, [process.output, *outputs], over)
     printed = [output if output.exists() and output.stat().st_size else process.output for output in outputs]
-    runs = [_run(rank, output, limit, process.code) for rank, output in zip(ranks, printed, strict=True)]
+    runs = [_run(job, rank, output, limit, process.code) for rank, output in zip(ranks, printed, strict=True)]
     failed = next((rank for rank, run in enumerate(runs) if run.report.get("end") not in (None, *_REGULAR)), None)
     if failed is None or limit:
         return runs
@@ -154,10 +154,12 @@ def _environment() -> dict[str, str]:
     return environment
 
 
-def _run(out: Path, output: Path, limit: str | None, code: int) -> Run:
-    report = _read(out / REPORT)
+def _run(job: Job, out: Path, output: Path, limit: str | None, code: int) -> Run:
+    # What lies in the mirror lies at its original's full path there: this tells of the original.
+    mirror = str(mirror_folder(Path(job.scratch)))
+    report = _read(out / REPORT, mirror)
     failure, broke = (limit, False) if limit and not report.get("end") else _ending(report, code)
-    return Run(out, report, failure, broke, _tail(output))
+    return Run(out, report, failure, broke, _tail(output).replace(mirror, ""))
 
 
 def _free_port() -> int:
@@ -180,9 +182,10 @@ def _ending(report: dict[str, Any], code: int) -> tuple[str | None, bool]:
     return f"ended the process itself with exit code {code}", True
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path, mirror: str = "") -> dict[str, Any]:
     try:
-        report: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        report: dict[str, Any] = json.loads(text.replace(mirror, "") if mirror else text)
     except (OSError, ValueError):
         return {}
     return report

@@ -17,7 +17,7 @@ from mslint.findings import Verdict
 from mslint.verify.compare import compare_step, random_operators
 from mslint.verify.conditions import Conditions
 from mslint.verify.imports import project_files
-from mslint.verify.job import Job, Timing
+from mslint.verify.job import Job, Timing, mirror_folder
 from mslint.verify.mirror import SCRATCH, build, project_root
 from mslint.verify.process import Run, launch, run
 from mslint.verify.ranks import Rank, tell_ranks_apart
@@ -287,7 +287,7 @@ class _Sides:
     ) -> Job:
         place = self._place(mode, side, dropout=dropout, timed=timing is not None)
         project = self.sides[side]
-        mirror = build(project.root, project.script, project.directory, project.replacements, place / "tree")
+        mirror = build(project.root, project.script, project.directory, project.replacements, mirror_folder(place))
         return Job(
             script=str(mirror.script),
             arguments=list(self.arguments),

@@ -23,6 +23,7 @@ GOOD = step_cell(VALUE_AND_GRAD)
 # Name: the script, and what the reason says of it.
 FAILURES = {
     "raises": (script("raise KeyError('no data set')\n"), "raised KeyError: 'no data set' (train.py:"),
+    "tells_its_path": ("raise OSError(__file__)\n", "raised OSError: /"),
     "never_trains": (script("print(model(Tensor(np.ones((4, 6), np.float32)), 1.0))\n"), "without a training step"),
     "exits": (script("import sys\nsys.exit('usage: train DATA')\n"), "exited with usage: train DATA"),
     "leaves": (script("import os\nos._exit(7)\n"), "ended the process itself with exit code 7"),
@@ -38,6 +39,8 @@ def test_unverified_with_the_reason(name: str, against: Against) -> None:
     verification = against(text, text + "\n", modes=["pynative"])
     assert verification.verdict is Verdict.UNVERIFIED
     assert reason in verification.reason
+    # The script runs in a copy of its folder: what is told is where the script itself lies.
+    assert "mslint-verify-" not in verification.reason + verification.modes[0].output
     assert not verification.steps
 
 
