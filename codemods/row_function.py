@@ -8,37 +8,17 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from codemods.base import Manual
+from codemods.row_helpers import HARMLESS, SIGNS, is_project_code, run_by, run_elsewhere
 from codemods.row_operators import respelled
 from codemods.statements import comments, comments_above
 from mslint.findings import Edit, Position
 from mslint.semantics.cells import is_self, method_of, self_name
-from mslint.semantics.flow import held
+from mslint.semantics.flow import function_called, held
 from mslint.semantics.module import Module, children, dotted, find, walk
 from mslint.semantics.rows import RowLoop, operators_run, touches
 from mslint.semantics.tensors import TENSOR_FACTS, TENSOR_METHODS, Kind, Values, loop_variables
 from mslint.semantics.vectorising import Vectorised, vectorised
 
-_HARMLESS = frozenset(["len", "range", "enumerate", "zip", "tuple", "list", "reversed"])
-_OPERATORS: dict[type[cst.CSTNode], str] = {
-    cst.Add: "+",
-    cst.Subtract: "-",
-    cst.Multiply: "*",
-    cst.Divide: "/",
-    cst.FloorDivide: "//",
-    cst.Modulo: "%",
-    cst.Power: "**",
-    cst.MatrixMultiply: "@",
-    cst.LessThan: "<",
-    cst.LessThanEqual: "<=",
-    cst.GreaterThan: ">",
-    cst.GreaterThanEqual: ">=",
-    cst.Equal: "==",
-    cst.NotEqual: "!=",
-    cst.BitAnd: "&",
-    cst.BitOr: "|",
-    cst.BitInvert: "~",
-    cst.Minus: "neg",
-}
 # One operator under three names; it was measured for matrices and, apart, for a matrix and a vector.
 _MULTIPLYING = ("mindspore.ops.matmul", "Tensor.matmul", "operator.@")
 _BY_A_VECTOR = "mindspore.ops.matmul with a vector"
@@ -223,7 +203,7 @@ class _Reader:
     def _check_operators(self, operators: Iterable[cst.CSTNode], operands: Iterable[cst.BaseExpression] = ()) -> None:
         by_number = any(self.values.kind(operand) is Kind.NUMBER for operand in operands)
         for operator in operators:
-            sign = _OPERATORS.get(type(operator))
+            sign = SIGNS.get(type(operator))
             if sign is None:
                 raise Manual(f"`{type(operator).__name__}` between values of a row is not vectorised")
             with_number = f"operator.{sign} with a number"
@@ -245,11 +225,19 @@ class _Reader:
         if name is None and isinstance(function, cst.Name) and not self.module.lookup(function.value, call):
             if function.value == "print":
                 raise Manual("the body prints: print after the loop")
-            if function.value not in _HARMLESS and self.is_computed(call):
+            if function.value not in HARMLESS and self.is_computed(call):
                 raise Manual(f"Python's `{function.value}` takes values of a row")
             return
         if name is not None and name.startswith("mindspore."):
             self._note(name, f"`{self.module.code(function)}`")
+            return
+        helper = function_called(self.module, call)
+        if helper is not None or is_project_code(self.values, call):
+            runs = run_elsewhere(self.values, call)
+            if helper is not None:
+                runs = run_by(self.module, helper, f"`{self.module.code(function)}`")
+            for operator, written in runs:
+                self._note(operator, written)
             return
         run = {item for item in operators_run(self.values, call) if item and not item.startswith(".")}
         if isinstance(function, cst.Attribute) and not run:

@@ -197,11 +197,14 @@ def _from_sum(function: RowFunction, value: cst.BinaryOperation, name: str) -> t
             raise Manual(f"how a round adds to `{name}` is not understood: write `{name} = {name} + ...`")
     if not isinstance(leftmost, cst.Name) or leftmost.value != name:
         raise Manual(f"how a round adds to `{name}` is not understood: write `{name} = {name} + ...`")
-    rest = function.text(function.module.start(first.right), function.module.end(value))
     subtracts = isinstance(first.operator, cst.Subtract)
-    if subtracts and first is not value:
-        return f"-{rest}", False, leftmost
-    return rest, subtracts, leftmost
+    if first is value:
+        return function.code(right), subtracts, leftmost
+    # A node in brackets starts behind its first one, and ends before its last one.
+    opening = first.right.lpar[0] if first.right.lpar else first.right
+    closing = right.rpar[-1] if right.rpar else right
+    rest = function.text(function.module.start(opening), function.module.end(closing))
+    return f"-{rest}" if subtracts else rest, False, leftmost
 
 
 def _zero(function: RowFunction, loop: cst.For, name: cst.Name) -> cst.Assign | None:

@@ -765,3 +765,70 @@ def test_the_message_names_what_still_runs_row_by_row(tmp_path: Path) -> None:
     (finding,) = rewrite(tmp_path, text).applied
     assert finding.fix is not None
     assert "(`*` with a number, for which it has no rule, row by row as before)" in finding.fix.message
+
+
+HELPERS = {
+    "`@` in `self.score` is a vector": "return ops.square(self.weight @ row).mean()",
+    "`if row.mean() > 0` in `self.score`": "if row.mean() > 0:\n    return ops.exp(row).mean()\nreturn row.mean()",
+    "`ops.exp(row)[row > 0]` in `self.score`": "return ops.exp(row)[row > 0].mean()",
+    "`.squeeze` in `self.score`": "return ops.exp(row).squeeze().mean()",
+    "the loop over `row` in `self.score`": "out = 0.0\nfor value in row:\n    out = out + ops.exp(value)\nreturn out",
+    "cannot run `.var` in `self.score`": "return ops.exp(row).var()",
+    "`self.score` writes `self.calls` in place": "self.calls = self.calls + 1\nreturn ops.exp(row).mean()",
+    "": "if row.ndim == 1 and self.scale is None:\n    return ops.exp(row).mean()\nreturn ops.square(row).mean()",
+}
+
+
+@pytest.mark.parametrize("assumed", HELPERS)
+def test_what_a_method_runs_for_a_row_is_looked_at(assumed: str, tmp_path: Path) -> None:
+    """A matrix times a vector, an `if` on values and a mask in a method gave other numbers or errors under ``vmap``."""
+    body = """
+        losses = []
+        for i in range(x.shape[0]):
+            losses.append(self.score(x[i]))
+        return ops.stack(losses).mean()
+    """
+    method = "".join(f"        {line}\n" for line in HELPERS[assumed].split("\n"))
+    text = cell(body).replace(TRAINED, f"\n    def score(self, row):\n{method}{TRAINED}")
+    done = rewrite(tmp_path, text, unsafe=False)
+    if assumed:
+        assert done.text == text
+        fix = done.left[0].fix
+        assert fix is not None
+        assert assumed in str(fix.message)
+    else:
+        assert "self.row_losses(x).mean()" in done.text
+
+
+def test_what_a_cell_of_the_project_computes_is_not_followed(tmp_path: Path) -> None:
+    text = cell(
+        """
+        losses = []
+        for i in range(x.shape[0]):
+            losses.append(self.score(x[i]))
+        return ops.stack(losses).mean()
+        """
+    )
+    text = text.replace(
+        "class Loss", "class Score(nn.Cell):\n    def construct(self, row):\n        return row @ row\n\n\nclass Loss"
+    )
+    text = text.replace("self.exp = ops.Exp()", "self.score = Score()")
+    done = rewrite(tmp_path, text, unsafe=False)
+    assert done.text == text
+    fix = done.left[0].fix
+    assert fix is not None
+    assert "vmap vectorises `self.score` rightly" in str(fix.message)
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("loss = loss - (x[i] - x[i] * 0.5)", "loss = -(x - x * 0.5).sum(0)"),
+        ("loss = (loss + (x[i] - 1.0) - (x[i] * 2.0))", "loss = ((x - 1.0) - (x * 2.0)).sum(0)"),
+    ],
+)
+def test_what_is_added_may_stand_in_brackets(statement: str, expected: str, tmp_path: Path) -> None:
+    text = cell(f"loss = 0.0\nfor i in range(x.shape[0]):\n    {statement}\nreturn loss.mean()")
+    done = rewrite(tmp_path, text)
+    assert done.failures == ()
+    assert expected in done.text
