@@ -165,6 +165,11 @@ class _Reader:
                     f"`{self.module.code(node)}` picks by values of the row; how many elements that gives may differ from "
                     "row to row: use `ops.where`, or `ops.gather` for an index"
                 )
+            if isinstance(node, cst.Subscript) and self._is_part_for_all(node):
+                raise Manual(
+                    f"`{self.module.code(node)}` is the same for all rows, and `mindspore.vmap` cannot index what is "
+                    "(measured on MindSpore 2.10): assign it to a variable before the loop"
+                )
 
     def _check_assignment(self, node: cst.Assign | cst.AugAssign) -> None:
         targets = [node.target] if isinstance(node, cst.AugAssign) else [target.target for target in node.targets]
@@ -185,6 +190,12 @@ class _Reader:
         if node in self.loop.rows:
             return False
         return any(touches(part, self.loop.rows, self.loop.computed) for part in node.slice)
+
+    def _is_part_for_all(self, node: cst.Subscript) -> bool:
+        """Tell whether ``node`` takes a part of something that all rows share."""
+        if node in self.loop.rows or self.is_computed(node) or self.values.is_shape(node.value):
+            return False
+        return not all(_is_new_axis(part.slice) for part in node.slice)
 
     def check_operations(self) -> None:
         for node in walk(self.body):

@@ -75,7 +75,8 @@ def run_by(
             if touches(node.iter, (), names):
                 yield "", f"the loop over `{code(node.iter)}` in {written}"
         elif isinstance(node, cst.Subscript):
-            if any(touches(part, (), names) for part in node.slice):
+            # Neither an index by values nor a part of what all rows share is vectorised (measured on 2.10.0).
+            if not values.is_shape(node.value):
                 yield "", f"`{code(node)}` in {written}"
         elif isinstance(node, (cst.AssignTarget, cst.AugAssign)):
             if not all(isinstance(item, (cst.Name, cst.Tuple)) for item in [node.target]):

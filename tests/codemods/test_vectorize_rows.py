@@ -443,6 +443,12 @@ MANUAL = {
             loss += row[row > 0].sum()
         return loss
     """,
+    "`x[0]` is the same for all rows": """
+        loss = 0.0
+        for i in range(x.shape[0]):
+            loss += ops.square(x[i] - x[0]).sum()
+        return loss
+    """,
     "draws random numbers": """
         loss = 0.0
         for i in range(x.shape[0]):
@@ -771,6 +777,7 @@ HELPERS = {
     "`@` in `self.score` is a vector": "return ops.square(self.weight @ row).mean()",
     "`if row.mean() > 0` in `self.score`": "if row.mean() > 0:\n    return ops.exp(row).mean()\nreturn row.mean()",
     "`ops.exp(row)[row > 0]` in `self.score`": "return ops.exp(row)[row > 0].mean()",
+    "`self.weight[0]` in `self.score`": "return (ops.exp(row) * self.weight[0]).mean()",
     "`.squeeze` in `self.score`": "return ops.exp(row).squeeze().mean()",
     "the loop over `row` in `self.score`": "out = 0.0\nfor value in row:\n    out = out + ops.exp(value)\nreturn out",
     "cannot run `.var` in `self.score`": "return ops.exp(row).var()",
