@@ -12,7 +12,7 @@ from codemods.batched_rows import batched
 from codemods.imports import drop_unreferenced, reach
 from codemods.row_bounds import listed, row_doubts
 from codemods.row_function import read_row_function
-from codemods.row_results import Glue, Result, check_results, names_read_after, read_results
+from codemods.row_results import Glue, Result, check_results, names_read_after, read_results, type_doubts
 from codemods.statements import (
     call,
     comments,
@@ -50,12 +50,14 @@ class VectorizeRows(Codemod):
         The number of rounds provably is the number of rows of every tensor that is read (``range(x.shape[0])``,
         ``range(len(x))``, ``enumerate(x)``, ``for row in x``), and all operators of the body were measured to give the same
         values and gradients under ``vmap`` as in a loop, up to float rounding (a relative 2e-5), in graph and PyNative
-        mode.
+        mode. Functions and methods of the same file that the body calls are read, too. A body that names an axis of its
+        row (``x[i].sum(-1)``) is taken to have a row with axes: rows that are single numbers would become their sum.
 
     When it is unsafe
         The message names the assumption: that a second tensor has as many rows as the first (``vmap`` raises an error if
         it has more, where the loop read the first ones), that a bound which is a plain number is the number of rows,
-        that an operator which was not measured is vectorised rightly.
+        that an operator which was not measured is vectorised rightly, nor a condition or a loop in a function that the
+        body calls, or a Cell of the project; that a sum of whole numbers may be an int64, a sum of float16 no float32.
 
     When it is left to you
         Rounds that store in place, grow a concatenation or select into what is there; control flow that the values of a row
@@ -99,7 +101,7 @@ class _Rewrite:
         check_results(loop)
         self.row = read_row_function(module, self.values, loop)
         self.results = read_results(self.row)
-        self.doubts = row_doubts(self.row)
+        self.doubts = [*row_doubts(self.row), *type_doubts(self.row, self.results)]
         self.at_once = False
         self._try_at_once()
         after = names_read_after(self.row)
@@ -158,7 +160,10 @@ class _Rewrite:
         if self.row.unmeasured:
             doubts.append(f"that vmap vectorises {listed(self.row.unmeasured)} rightly, which was not measured")
         if self.row.vectors:
-            doubts.append(f"that no operand of {listed(self.row.vectors)} is a vector, which vmap takes for a matrix")
+            doubts.append(
+                f"that no operand of {listed(self.row.vectors)} is a vector, which vmap takes for a matrix, nor a stack of "
+                "matrices that all rows share, which vmap takes for those of the rows"
+            )
         if self.row.uses_self and "deepcopy(" in self.module.source.text:
             doubts.append("that no copy of this Cell is run: a copy made by deepcopy would run the original's layers")
         if not doubts:

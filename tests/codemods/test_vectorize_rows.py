@@ -347,6 +347,27 @@ UNSAFE = {
         "row_scores(x, x).mean()",
         "that no operand of `ops.matmul` is a vector",
     ),
+    "a sum of truth values": (
+        """
+        hits = 0.0
+        for i in range(x.shape[0]):
+            right = ops.argmax(x[i], 0) == 1
+            hits += right.int().sum()
+        return hits / 4 + y.mean()
+        """,
+        "hits = row_hits(x).sum(0)",
+        "a sum of whole numbers or truth values may become an int64",
+    ),
+    "a sum of float16 that is added to a tensor": (
+        """
+        loss = y.mean()
+        for i in range(x.shape[0]):
+            loss += ops.square(x[i]).half().sum()
+        return loss
+        """,
+        "loss += row_losses(x).sum(0)",
+        "does not leave float16, whatever type `loss` has",
+    ),
     "pairs of rows": (
         """
         loss = 0.0
