@@ -74,8 +74,12 @@ def check_source(source: Source, rules: Iterable[AnyRule], program: Program) -> 
 
 
 def can_fire(rule: AnyRule, text: str) -> bool:
-    """Tell whether ``text`` holds one of the strings without which ``rule`` finds nothing."""
-    return any(trigger.decode() in text for trigger in rule.triggers)
+    """Tell whether ``text`` holds the strings without which ``rule`` finds nothing."""
+    return _holds(text, rule.triggers) and (not rule.context or _holds(text, rule.context))
+
+
+def _holds(text: str, words: tuple[bytes, ...]) -> bool:
+    return any(word.decode() in text for word in words)
 
 
 def _run(rules: Sequence[AnyRule], live: Sequence[AnyRule], module: Module) -> Checked:

@@ -28,6 +28,8 @@ class Rule:
     """Name of the codemod that rewrites what the rule finds, or their names where each rewrites one kind of it."""
     triggers: ClassVar[tuple[bytes, ...]]
     """A file that holds none of these byte strings cannot be reported."""
+    context: ClassVar[tuple[bytes, ...]] = ()
+    """Nor can one that holds none of these, if there are any."""
     VALID: ClassVar[tuple[str, ...]] = ()
     INVALID: ClassVar[tuple[str, ...]] = ()
 

@@ -67,6 +67,7 @@ class BooleanMask(Rule):
     summary = "a boolean mask as an index makes a shape that the data decide"
     codemod = "masked-fill"
     triggers = (b"[",)
+    context = (b"mindspore", b"construct")
     INVALID = (
         """
         from mindspore import nn, ops

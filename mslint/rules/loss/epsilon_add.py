@@ -125,6 +125,7 @@ class EpsilonAdd(Rule):
     codemod = "stable-loss"
     # A small number is written in the file, or named there.
     triggers = (b"eps", b"EPS", b"Eps", b"0.00", b"** -", b"**-", *(b"e-%d" % digit for digit in range(10)))
+    context = (b"mindspore", b"construct")
     INVALID = (
         # Softmax and sigmoid in attributes, the epsilon in another, a variable in between.
         """

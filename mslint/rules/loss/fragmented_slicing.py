@@ -94,6 +94,7 @@ class FragmentedSlicing(Rule):
     summary = "rows or columns of a tensor are computed one by one and put together again"
     codemod = ("merge-slices", "vectorize-rows")
     triggers = (b"range(", b"enumerate(", b"zip(", b"concat", b"Concat", b"cat(", b"[:", b"[...", b", :")
+    context = (b"mindspore", b"construct")
     INVALID = (
         # The batch dimension, results in a list that is stacked.
         """

@@ -64,6 +64,7 @@ class HalfEpsilon(Rule):
     summary = "an epsilon too small for float16 guards a float16 value: it is 0 there"
     codemod = "stable-loss"
     triggers = (b"e-0", b"e-1", b"e-8", b"e-9", b"eps", b"EPS", b"Eps", b"0.0000000", b"** -", b"**-")
+    context = (b"mindspore", b"construct")
     INVALID = (
         # A cast, a lower bound, a type in an attribute.
         """
