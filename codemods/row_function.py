@@ -145,6 +145,15 @@ class _Reader:
             )
 
     def check_statements(self) -> None:
+        for gathered in self.loop.gathered:
+            if (
+                isinstance(self.loop.node, cst.For)
+                and self.module.enclosing(gathered.node, cst.For) is not self.loop.node
+            ):
+                raise Manual(
+                    f"an inner loop collects in `{gathered.name}`: compute what it loops over at once, with one more axis, "
+                    "and collect one result a row"
+                )
         for node in walk(self.body):
             for kind, reason in _UNSUITABLE.items():
                 if isinstance(node, kind):

@@ -238,10 +238,13 @@ def _addend(function: RowFunction, gathered: Gathered) -> tuple[str, bool, cst.N
     if isinstance(node, cst.AugAssign):
         assert isinstance(node.target, cst.Name)
         if not isinstance(node.operator, (cst.AddAssign, cst.SubtractAssign)):
-            raise Manual(f"`{gathered.name}` is a product over the rows: collect the factors and use `ops.prod`")
+            raise Manual(_product(gathered.name))
         return function.code(node.value), isinstance(node.operator, cst.SubtractAssign), node.target
     assert isinstance(node, cst.Assign)
     value = node.value
+    if isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Multiply):
+        if any(isinstance(side, cst.Name) and side.value == gathered.name for side in (value.left, value.right)):
+            raise Manual(_product(gathered.name))
     if isinstance(value, cst.BinaryOperation):
         return _from_sum(function, value, gathered.name)
     if isinstance(value, cst.Call) and len(value.args) == 2:
@@ -256,6 +259,10 @@ def _addend(function: RowFunction, gathered: Gathered) -> tuple[str, bool, cst.N
     raise Manual(
         f"how a round adds to `{gathered.name}` is not understood: write `{gathered.name} = {gathered.name} + ...`"
     )
+
+
+def _product(name: str) -> str:
+    return f"`{name}` is a product over the rows: collect the factors and use `ops.prod`"
 
 
 def _from_sum(function: RowFunction, value: cst.BinaryOperation, name: str) -> tuple[str, bool, cst.Name]:

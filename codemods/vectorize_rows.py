@@ -542,4 +542,4 @@ def _singular(name: str) -> str:
 def _plural(name: str) -> str:
     if name.endswith("y") and name[-2:-1] not in tuple("aeiou"):
         return f"{name[:-1]}ies"
-    return f"{name}es" if name.endswith(("s", "x")) else f"{name}s"
+    return f"{name}es" if name.endswith(("s", "x", "ch", "sh")) else f"{name}s"

@@ -545,6 +545,19 @@ MANUAL = {
             loss += x[i].mean()
         return loss
     """,
+    "an inner loop collects in `loss`": """
+        loss = 0.0
+        for i in range(x.shape[0]):
+            for j in range(x.shape[0]):
+                loss += (x[i] * x[j]).sum()
+        return loss
+    """,
+    "`loss` is a product over the rows": """
+        loss = 1.0
+        for i in range(x.shape[0]):
+            loss = x[i].mean() * loss
+        return loss
+    """,
     "is a product over the rows": """
         loss = 1.0
         for i in range(x.shape[0]):
