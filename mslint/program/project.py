@@ -3,139 +3,52 @@
 from __future__ import annotations
 
 import ast
-import hashlib
 import os
 import re
 import sys
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
+from mslint.program.answers import Answer
 from mslint.program.bodies import Bodies
-from mslint.program.facts import ClassFacts, FileFacts, Names, read_facts, read_names
-from mslint.program.following.syntax import only_defines
+from mslint.program.facts import ClassFacts
 from mslint.program.grounds import Fact, Grounds
-from mslint.program.listing import Listing, list_files
-from mslint.program.trees import Trees
+from mslint.program.modules import Modules, split
+from mslint.program.texts import bytes_of
 from mslint.semantics.api import canonical, star_names
-from mslint.source.text import Unreadable, read
 
 if TYPE_CHECKING:
-    from mslint.program.calls import CallGraph, Function
+    from mslint.program.calls import CallGraph
 
-Answer = TypeVar("Answer")
-Question = TypeVar("Question")
-
-_MARKERS = (".git", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt")
 _IMPORT = re.compile(rb"^[ \t]*(?:from[ \t]+(\.*[\w.]*)|import[ \t]+([\w., \t]+))", re.MULTILINE)
 _DEEPEST = 6
 """So many files are asked for what a name means that one takes from another."""
-_MOST_MEMBERS = 5000
-_MOST_LISTED = 50_000
-_MOST_READ = 4_000_000
-"""So many characters of text are kept at hand: what is asked of a file is asked several times in a row."""
 
 
-class Program:
+class Program(Modules):
     """The program that a set of files belongs to.
 
-    ``files`` are the files being checked; the rest of their project is read when a question needs it. Reading is lazy and
-    never fails: a file that cannot be read or parsed has no facts. ``texts`` holds the files whose text is not the one on
-    disk: rewritten already, or still open in an editor.
+    ``files`` are the files being checked; the rest of their project is read when a question needs it. ``texts`` holds the
+    files whose text is not the one on disk: rewritten already, or still open in an editor.
 
     What an answer rests on is noted, for it to be kept from one run to the next (see ``noting``).
     """
 
     def __init__(self, files: Sequence[Path], texts: Mapping[Path, str] | None = None) -> None:
-        self.files = [Path(os.path.abspath(file)) for file in files]
-        self._new_texts = dict(texts or {})
-        self._trees = Trees()
-        self._facts: dict[Path, FileFacts] = {}
-        self._names: dict[Path, Names] = {}
-        self._modules: dict[tuple[Path, str], tuple[Path | None, bool]] = {}
+        super().__init__(files, texts)
         self._meant: dict[tuple[Path, str], tuple[str | None, Grounds]] = {}
         self._lineages: dict[str, tuple[tuple[str, ...], Grounds]] = {}
-        self._roots: dict[Path, Path] = {}
         self._texts: dict[Path, bytes] = {}
-        self._read: dict[Path, str] = {}
-        self._size_read = 0
-        self._imports: dict[Path, tuple[str, ...]] = {}
-        self._all_imports_known = False
         self._written: dict[Path, frozenset[str]] = {}
-        self._bodies: dict[Path, Bodies] = {}
-        self._known: dict[Fact, tuple[object, bool]] = {}
-        self._remembered: dict[object, tuple[object, Grounds]] = {}
-        self._grounds = Grounds()
-        self._digests: dict[Path, str | None] = {}
-        self.steady = True
-        """Whether no file was seen to change while it was being read."""
-
-    def remember(self, key: object, compute: Callable[[], Answer]) -> Answer:
-        """Return the answer to the question ``key`` about this program, computed once.
-
-        Whoever is given it rests on what it rests on: an answer that goes on asking, and keeps what it is told, must keep
-        that by way of this method, too.
-        """
-        answer: Answer = self.answer(self._remembered, key, compute)  # type: ignore[assignment]
-        return answer
-
-    def answer(
-        self, known: dict[Question, tuple[Answer, Grounds]], key: Question, compute: Callable[[], Answer]
-    ) -> Answer:
-        """Return the answer to the question ``key``, from ``known`` if it is there, else computed and kept there."""
-        if key in known:
-            self._grounds.others.add(known[key][1])
-        else:
-            known[key] = self.noting(compute)
-        return known[key][0]
-
-    def noting(self, compute: Callable[[], Answer]) -> tuple[Answer, Grounds]:
-        """Return an answer and what it rests on."""
-        outer, self._grounds = self._grounds, Grounds()
-        try:
-            return compute(), self._grounds
-        finally:
-            outer.others.add(self._grounds)
-            self._grounds = outer
-
-    def _fact(self, kind: str, subject: object, compute: Callable[[], Answer]) -> Answer:
-        """Return the answer to a question that can be asked again in each run: what it rests on does not matter then."""
-        fact = (kind, str(subject))
-        self._grounds.facts.add(fact)
-        known = self._known.get(fact)
-        if known is None:
-            outer, self._grounds = self._grounds, Grounds()
-            try:
-                answer = compute()
-            finally:
-                inner, self._grounds = self._grounds, outer
-            known = self._known[fact] = (answer, inner.certain)
-        self._grounds.closed &= known[1]
-        return known[0]  # type: ignore[return-value]
+        self._all_imports_known = False
 
     def value(self, fact: Fact) -> object:
         """Return the answer to ``fact``, without the rows in it, for it to be compared with that of another program."""
         kind, _, words = fact[0].partition(" ")
         return _without_rows(_QUICK[kind](self, Path(fact[1]), words))
-
-    def _code_of(self, path: Path) -> str:
-        tree = self._tree_of(path)
-        return "" if tree is None else ast.dump(tree)
-
-    def digest(self, path: Path) -> str | None:
-        """Return what the content of ``path`` is known by, None if it cannot be read."""
-        if path not in self._digests:
-            new = self._new_texts.get(path)
-            self.note_content(path, _bytes(path) if new is None else new.encode("utf-8", "surrogatepass"))
-        return self._digests[path]
-
-    def note_content(self, path: Path, data: bytes | None) -> None:
-        """Hold on to what was read, or find that it is no longer what was read before."""
-        digest = None if data is None else hashlib.blake2b(data, digest_size=16).hexdigest()
-        if self._digests.setdefault(path, digest) != digest:
-            self.steady = False
 
     def with_texts(self, texts: Mapping[Path, str]) -> Program:
         """Return this program with new text in some of its files; what is known of the other files is kept."""
@@ -157,227 +70,10 @@ class Program:
         program._known = {**known, **program._known}
         return program
 
-    def text(self, path: Path) -> str | None:
-        """Return the text of ``path``, or None if it cannot be read."""
-        self._rest_on("content", path)
-        return self._text_of(path)
-
-    def _text_of(self, path: Path) -> str | None:
-        if path in self._new_texts:
-            return self._new_texts[path]
-        if path not in self._read:
-            try:
-                source = read(path)
-            except Unreadable:
-                return None
-            self.note_content(path, source.encode(source.text))
-            self._size_read += len(source.text)
-            if self._size_read > _MOST_READ:
-                self._read.clear()
-                self._size_read = len(source.text)
-            self._read[path] = source.text
-        return self._read[path]
-
-    def tree(self, path: Path) -> ast.Module | None:
-        """Return the syntax tree of ``path``, or None if it cannot be read or parsed.
-
-        What is concluded from it must stay right if comments come and its rows move, or name the file (see ``Grounds``).
-        """
-        self._rest_on("code", path)
-        return self._tree_of(path)
-
-    def _tree_of(self, path: Path) -> ast.Module | None:
-        return self._trees.tree(path, self._text_of)
-
-    def level(self, path: Path) -> ast.Module | None:
-        """Return the syntax tree of ``path`` to one who says by ``enters`` which functions he looks into."""
-        self._rest_on("level", path)
-        return self._tree_of(path)
-
-    def enters(self, path: Path, node: ast.AST) -> None:
-        """Let the answer that is being worked out rest on the function that ``node`` of ``path`` is, or stands in."""
-        if path not in self._bodies:
-            tree = self._tree_of(path)
-            self._bodies[path] = Bodies(tree or ast.Module([], []))
-        name = self._bodies[path].name_at(getattr(node, "lineno", 0))
-        if name is not None:
-            self._rest_on(f"body {name}", path)
-
-    def parses(self, path: Path, text: str) -> bool:
-        """Tell whether ``text`` is what the program has for ``path`` and Python can parse it."""
-        return self.tree(path) is not None and self.text(path) == text
-
-    def facts(self, path: Path) -> FileFacts:
-        """Return what ``path`` says; nothing if it cannot be read."""
-        self._rest_on("facts", path)
-        return self._facts_of(path)
-
-    def _facts_of(self, path: Path) -> FileFacts:
-        found = self._facts.get(path)
-        if found is None:
-            tree = self._tree_of(path)
-            found = FileFacts() if tree is None else read_facts(tree)
-            self._facts[path] = found
-        return found
-
-    def _names_of(self, path: Path) -> Names:
-        found = self._names.get(path)
-        if found is None:
-            tree = self._tree_of(path)
-            found = self._names[path] = Names() if tree is None else read_names(tree)
-        return found
-
-    def _rest_on(self, kind: str, path: Path) -> None:
-        self._grounds.facts.add((kind, str(path)))
-
-    def says(self, path: Path, words: re.Pattern[str]) -> bool:
-        """Tell whether ``words``, a pattern without flags, occur in ``path``."""
-        return self._fact(f"says {words.pattern}", path, lambda: bool(words.search(self._text_of(path) or "")))
-
-    def only_defines(self, path: Path) -> bool:
-        """Tell whether ``path``, when it is imported, does no more than give names to things."""
-
-        def read() -> bool:
-            tree = self._tree_of(path)
-            return tree is not None and all(map(only_defines, tree.body))
-
-        return self._fact("only_defines", path, read)
-
-    def uses_any(self, path: Path, names: Sequence[str]) -> bool:
-        """Tell whether ``path`` reads anything whose last name is one of ``names``."""
-
-        def read() -> bool:
-            text = self._text_of(path) or ""  # most files need not be read any further
-            said = any(name in text for name in names)
-            return said and any(use.rpartition(".")[2] in names for use in self._facts_of(path).uses)
-
-        return self._fact(f"uses {' '.join(names)}", path, read)
-
-    def is_guarded(self, path: Path) -> bool:
-        """Tell whether ``path`` asks for its ``__name__``: some of it runs only where it is started itself."""
-
-        def read() -> bool:
-            return "__name__" in (self._text_of(path) or "") and "__name__" in self._facts_of(path).uses
-
-        return self._fact("guarded", path, read)
-
-    def functions(self, path: Path) -> tuple[Function, ...]:
-        """Return the functions of ``path`` with the calls in them; none if it cannot be read."""
-        from mslint.program.calls import read_functions  # brings networkx along
-
-        return self._fact("functions", path, lambda: read_functions(path, self._tree_of(path)))
-
-    def imports(self, path: Path) -> tuple[str, ...]:
-        """Return the dotted target of every import of ``path``, star imports included, in order of the alphabet."""
-        return self._fact("imports", path, lambda: self._imports_of(path))
-
-    def _imports_of(self, path: Path) -> tuple[str, ...]:
-        if path not in self._imports:
-            self._imports[path] = tuple(sorted(set(self._names_of(path).all_imports())))
-        return self._imports[path]
-
     def know_imports(self, imports: Mapping[Path, tuple[str, ...]]) -> None:
         """Take over what files import, as an earlier run found it in the same content, so that they need not be parsed."""
         self._imports = {**imports, **self._imports}
         self._all_imports_known = self._imports.keys() >= set(self.members)
-
-    def root(self, path: Path) -> Path:
-        """Return the top folder of the project that ``path`` lies in.
-
-        The nearest folder above that has a project's marks (a repository, a pyproject.toml ...), else the folder that holds
-        the file's outermost package; further up if that lies in the project of a file being checked.
-        """
-        found = self._roots.get(path.parent)
-        if found is None:
-            found = next((top for top in self._tops if top in path.parents), None) or _marked_root(path.parent)
-            self._roots[path.parent] = found
-        return found
-
-    @cached_property
-    def _tops(self) -> list[Path]:
-        """The roots of the checked files, outermost first."""
-        return sorted({_marked_root(file.parent) for file in self.files}, key=lambda root: len(root.parts))
-
-    @cached_property
-    def listing(self) -> Listing:
-        """The Python files of the projects that the checked files belong to, as they are found once for all questions."""
-        return list_files(map(str, self._tops), _MOST_LISTED)
-
-    @cached_property
-    def members(self) -> tuple[Path, ...]:
-        """The files that are asked for who imports what: those of the listing, or of too many the checked ones."""
-        listed = self.listing.files if len(self.listing.files) <= _MOST_MEMBERS else ()
-        return tuple(sorted({*self.files, *map(Path, listed)}))
-
-    @cached_property
-    def layout(self) -> str:
-        """A digest of which files there are, and where their projects begin: what an import means rests on it."""
-        listing = self.listing
-        # What is hidden has no name that could be imported.
-        closed = [folder for folder in listing.closed if not os.path.basename(folder).startswith(".")]
-        parts = (map(str, self._tops), listing.files, closed, map(str, self.members))
-        text = "\n\n".join("\n".join(sorted(part)) for part in parts)
-        return hashlib.blake2b(os.fsencode(text), digest_size=16).hexdigest()
-
-    def module(self, path: Path, target: str) -> Path | None:
-        """Return the file of the project that the module ``target``, imported in ``path``, is read from.
-
-        ``target`` is dotted; leading dots are relative to the package of ``path``. Scripts are run from their own folder or
-        from a folder above, so each folder from the file's own up to the project's root is tried as a start.
-        """
-        key = (path.parent, target)
-        found = self._modules.get(key)
-        if found is None:
-            found = self._modules[key] = self._find_module(path, target)
-        if found[1]:
-            self._grounds.closed = False
-        return found[0]
-
-    def _find_module(self, path: Path, target: str) -> tuple[Path | None, bool]:
-        """Return the module's file, and whether it was looked for where nobody lists the files."""
-        beyond = False
-        of_python = self._of_python(target)
-        for start in self._starts(path, target):
-            if of_python and self._exists(os.path.join(start, "__init__.py"))[0]:
-                # In a package, `import random` is Python's own, whatever stands beside it.
-                continue
-            place = os.path.join(start, *target.lstrip(".").split("."))
-            package = os.path.join(place, "__init__.py")
-            # What has no name of its own is a package: `from . import name`.
-            for candidate in (f"{place}.py", package) if target.strip(".") else (package,):
-                there, unlisted = self._exists(candidate)
-                beyond |= unlisted
-                if there:
-                    return Path(candidate), beyond
-        return None, beyond
-
-    def _starts(self, path: Path, target: str) -> Iterator[str]:
-        """Yield the folders that ``target``, imported in ``path``, may be found from."""
-        level = len(target) - len(target.lstrip("."))
-        parents = [str(folder) for folder in path.parents]
-        if level:
-            yield from parents[level - 1 : level]
-            return
-        root = str(self.root(path))
-        if root in parents:
-            yield from parents[: parents.index(root) + 1]
-
-    def folders(self, path: Path, target: str) -> list[str]:
-        """Return the folders that the import of ``target`` in ``path`` may mean where no file answers to it."""
-        parts = target.lstrip(".").split(".")
-        places = (os.path.join(start, *parts) for start in self._starts(path, target))
-        return [place for place in places if place in self.listing.folders]
-
-    def _of_python(self, target: str) -> bool:
-        return target.partition(".")[0] in sys.stdlib_module_names
-
-    def _exists(self, name: str) -> tuple[bool, bool]:
-        """Tell whether the file ``name`` exists, and whether the listing could not say so."""
-        if name in self.listing.files:
-            return True, False
-        if self.listing.knows(name):
-            return False, False
-        return _is_file(name), True
 
     def canonical(self, path: Path, target: str, depth: int = _DEEPEST) -> str:
         """Return what the imported ``target`` is, as seen from ``path``.
@@ -390,7 +86,7 @@ class Program:
         own = self.module(path, target)
         if own:
             return str(own)
-        base, name = _split(target)
+        base, name = split(target)
         home = self.module(path, base) if base and depth else None
         return (self.name_in(home, name, depth - 1) if home else None) or target
 
@@ -463,11 +159,6 @@ class Program:
                     queue.append(base)
         return order
 
-    def _bases(self, path: Path, name: str) -> tuple[str, ...]:
-        """Return the bases of the class ``name`` of ``path``, as written; none if there is no such class."""
-        self._rest_on(f"bases {name}", path)
-        return self._names_of(path).bases.get(name, ())
-
     def _mentioning(self, word: str) -> list[Path]:
         """Return the members whose text holds ``word``: only these are worth parsing for a question about it."""
         return self._fact("mentioning", word, lambda: self._find_mentioning(word))
@@ -475,7 +166,7 @@ class Program:
     def _find_mentioning(self, word: str) -> list[Path]:
         if not self._texts:
             for path in self.members:
-                data = _bytes(path)
+                data = bytes_of(path)
                 self.note_content(path, data)
                 self._texts[path] = data or b""
             self._texts.update((path, text.encode()) for path, text in self._new_texts.items())
@@ -520,16 +211,6 @@ class Program:
     def imported(self, path: Path) -> frozenset[Path]:
         """Return the project files that ``path`` imports directly."""
         return self._fact("imported", path, lambda: frozenset(self.found_by(path, self._imports_of(path))))
-
-    def found_by(self, path: Path, targets: Iterable[str]) -> Iterator[Path]:
-        """Yield the project files that imports of ``targets`` in ``path`` read."""
-        for target in targets:
-            if target.partition(".")[0] == "mindspore":
-                continue
-            for candidate in (target, _split(target)[0]):
-                found = self.module(path, candidate) if candidate else None
-                if found and found != path:
-                    yield found
 
     def importers(self, path: Path) -> frozenset[Path]:
         """Return the project files that import ``path`` directly."""
@@ -599,15 +280,9 @@ class Program:
             parts = target.split(".")
             own = any(self.module(path, ".".join(parts[: index + 1])) for index in range(len(parts)))
             if not parts[0]:
-                own = any(self.module(path, candidate) for candidate in (target, _split(target)[0]))
+                own = any(self.module(path, candidate) for candidate in (target, split(target)[0]))
             if not own and parts[0] not in sys.stdlib_module_names:
                 yield parts[0] or target
-
-
-def _split(target: str) -> tuple[str, str]:
-    """Split a dotted import target into the module it is taken from and its last name; leading dots stay in front."""
-    head, dot, name = target.rpartition(".")
-    return (head if head.strip(".") else head + dot), name
 
 
 def _may_mean(target: str, user: Path, home: tuple[str, ...]) -> bool:
@@ -625,27 +300,8 @@ def _may_mean(target: str, user: Path, home: tuple[str, ...]) -> bool:
     return False
 
 
-def _marked_root(folder: Path) -> Path:
-    package = folder
-    while (package / "__init__.py").is_file() and package.parent != package:
-        package = package.parent
-    above = (package, *package.parents)
-    return next((place for place in above if any((place / mark).exists() for mark in _MARKERS)), package)
-
-
 def _without(known: Mapping[Path, Answer], paths: Container[Path]) -> dict[Path, Answer]:
     return {path: item for path, item in known.items() if path not in paths}
-
-
-def _bytes(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes() if _is_file(path) else None
-    except OSError:
-        return None
-
-
-_is_file = os.path.isfile
-"""Asked before anything is opened: a named pipe would be waited for."""
 
 
 def _closure(start: Path, step: Callable[[Path], frozenset[Path]]) -> frozenset[Path]:

@@ -1,0 +1,63 @@
+"""Answers to questions about a program, each worked out once, and what each of them rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from mslint.program.grounds import Fact, Grounds
+
+Answer = TypeVar("Answer")
+Question = TypeVar("Question")
+
+
+class Answers:
+    """What is known, and on which grounds, so that it can be kept from one run to the next (see ``noting``)."""
+
+    def __init__(self) -> None:
+        self._known: dict[Fact, tuple[object, bool]] = {}
+        self._remembered: dict[object, tuple[object, Grounds]] = {}
+        self._grounds = Grounds()
+
+    def remember(self, key: object, compute: Callable[[], Answer]) -> Answer:
+        """Return the answer to the question ``key`` about this program, computed once.
+
+        Whoever is given it rests on what it rests on: an answer that goes on asking, and keeps what it is told, must keep
+        that by way of this method, too.
+        """
+        answer: Answer = self.answer(self._remembered, key, compute)  # type: ignore[assignment]
+        return answer
+
+    def answer(
+        self, known: dict[Question, tuple[Answer, Grounds]], key: Question, compute: Callable[[], Answer]
+    ) -> Answer:
+        """Return the answer to the question ``key``, from ``known`` if it is there, else computed and kept there."""
+        if key in known:
+            self._grounds.others.add(known[key][1])
+        else:
+            known[key] = self.noting(compute)
+        return known[key][0]
+
+    def noting(self, compute: Callable[[], Answer]) -> tuple[Answer, Grounds]:
+        """Return an answer and what it rests on."""
+        outer, self._grounds = self._grounds, Grounds()
+        try:
+            return compute(), self._grounds
+        finally:
+            outer.others.add(self._grounds)
+            self._grounds = outer
+
+    def _fact(self, kind: str, subject: object, compute: Callable[[], Answer]) -> Answer:
+        """Return the answer to a question that can be asked again in each run: what it rests on does not matter then."""
+        fact = (kind, str(subject))
+        self._grounds.facts.add(fact)
+        known = self._known.get(fact)
+        if known is None:
+            outer, self._grounds = self._grounds, Grounds()
+            try:
+                answer = compute()
+            finally:
+                inner, self._grounds = self._grounds, outer
+            known = self._known[fact] = (answer, inner.certain)
+        self._grounds.closed &= known[1]
+        return known[0]  # type: ignore[return-value]
