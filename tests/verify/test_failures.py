@@ -158,7 +158,7 @@ def _wait_until(holds: Callable[[], bool]) -> None:
 
 def _descendants_that_run_jobs() -> list[str]:
     """The children of the fork servers of this process."""
-    listed = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(["ps", "-ww", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout
     rows = [line.split(maxsplit=2) for line in listed.splitlines()]
     servers = {pid for pid, parent, arguments in rows if parent == str(os.getpid()) and "forkserver" in arguments}
     assert servers
@@ -166,4 +166,4 @@ def _descendants_that_run_jobs() -> list[str]:
 
 
 def _processes() -> str:
-    return subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    return subprocess.run(["ps", "-ww", "-eo", "args"], capture_output=True, text=True, check=True).stdout
