@@ -41,8 +41,10 @@ def batched(function: RowFunction) -> RowFunction | None:
 
     Simple are bodies of assignments of elementwise functions and reductions of the rows of one tensor, with numbers beside
     them. Two values are combined only where they provably have as many axes: broadcasting counts axes from the last, so the
-    axis of the rows would else meet another one. An axis counted from the first moves by one; a reduction of the whole row
-    becomes one of what is left when all axes but that of the rows are made one, whatever their number.
+    axis of the rows would else meet another one. An axis counted from the first moves by one; one counted from the last
+    stays, which is right only for rows that have an axis (``needs_axis``): MindSpore takes axis -1 of a single number, too.
+    A reduction of the whole row becomes one of what is left when all axes but that of the rows are made one, whatever their
+    number.
     """
     try:
         return _Reader(function).read()
@@ -58,6 +60,7 @@ class _Reader:
     edits: list[Edit] = field(default_factory=list)
     known: dict[str, Axes | str] = field(default_factory=dict)
     expression: str = ""
+    counts_from_last: bool = False
 
     def read(self) -> RowFunction:
         module, loop = self.function.module, self.function.loop
@@ -81,7 +84,23 @@ class _Reader:
         elif self._axes(loop.node.elt) in (_NUMBER, _SUM):
             raise _NotSimpleError
         return replace(
-            self.function, replaced=self._replaced(), respelled=self.edits, dropped=[], imports=[], whole=whole
+            self.function,
+            replaced=self._replaced(),
+            respelled=self.edits,
+            dropped=[],
+            imports=[],
+            whole=whole,
+            needs_axis=self.counts_from_last and not self._shows_axis(),
+        )
+
+    def _shows_axis(self) -> bool:
+        """Tell whether an index of a row has a slice beside the row's number, so that a row is no single number."""
+        return any(
+            isinstance(part.slice, cst.Slice)
+            for row in self.function.rests
+            if isinstance(row, cst.Subscript)
+            for part in row.slice
+            if not any(name.value in self.function.loop.counters for name in find(part, cst.Name))
         )
 
     def _reads(self, name: str) -> list[cst.Name]:
@@ -218,6 +237,7 @@ class _Reader:
         if not numbers:
             raise _NotSimpleError
         for number in numbers:
+            self.counts_from_last |= not isinstance(number, cst.Integer)
             if isinstance(number, cst.Integer):
                 self.edits.append(self.function.module.replace(number, str(int(number.value, 0) + 1)))
         return len(numbers), keeps

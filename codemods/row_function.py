@@ -70,6 +70,8 @@ class RowFunction:
     """Statements that only name a row, as a parameter now does."""
     whole: str = ""
     """A statement that names the tensor whose rows are looped over."""
+    needs_axis: bool = False
+    """Whether all rows at once are right only if a row has an axis, which nothing shows: else it counts the rows' own."""
     uses_self: bool = False
     looped: list[str] = field(default_factory=list)
     """Operators that ``vmap`` runs row by row after all."""

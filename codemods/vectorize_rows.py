@@ -50,14 +50,15 @@ class VectorizeRows(Codemod):
         The number of rounds provably is the number of rows of every tensor that is read (``range(x.shape[0])``,
         ``range(len(x))``, ``enumerate(x)``, ``for row in x``), and all operators of the body were measured to give the same
         values and gradients under ``vmap`` as in a loop, up to float rounding (a relative 2e-5), in graph and PyNative
-        mode. Functions and methods of the same file that the body calls are read, too. A body that names an axis of its
-        row (``x[i].sum(-1)``) is taken to have a row with axes: rows that are single numbers would become their sum.
+        mode. Functions and methods of the same file that the body calls are read, too.
 
     When it is unsafe
         The message names the assumption: that a second tensor has as many rows as the first (``vmap`` raises an error if
         it has more, where the loop read the first ones), that a bound which is a plain number is the number of rows,
         that an operator which was not measured is vectorised rightly, nor a condition or a loop in a function that the
-        body calls, or a Cell of the project; that a sum of whole numbers may be an int64, a sum of float16 no float32.
+        body calls, or a Cell of the project; that rows whose axis -1 the body names (``x[i].sum(-1)``) are no single
+        numbers, which MindSpore takes that axis of, too, where no index such as ``x[i, :]`` shows it; that a sum of whole
+        numbers may be an int64, a sum of float16 no float32.
 
     When it is left to you
         Rounds that store in place, grow a concatenation or select into what is there; control flow that the values of a row
@@ -149,7 +150,8 @@ class _Rewrite:
         if self.at_once:
             edits = self._comprehension() if not isinstance(self.loop.node, cst.For) else self._loop(self.loop.node)
             message = "compute all rows at once, by the same operators on the whole tensor"
-            return Fix(VectorizeRows.name, Applicability.SAFE, message, tuple(dict.fromkeys(edits)))
+            doubts = ["that a row is no single number, whose axis -1 would be that of the rows"]
+            return self._fix(message, edits, doubts if self.row.needs_axis else [])
         vmap = reach(self.module, "mindspore.vmap", self.loop.node)
         edits = [*vmap.edits, *self.row.imports, *self._definition(vmap.expression)]
         edits += self._comprehension() if not isinstance(self.loop.node, cst.For) else self._loop(self.loop.node)
@@ -166,6 +168,9 @@ class _Rewrite:
             )
         if self.row.uses_self and "deepcopy(" in self.module.source.text:
             doubts.append("that no copy of this Cell is run: a copy made by deepcopy would run the original's layers")
+        return self._fix(message, edits, doubts)
+
+    def _fix(self, message: str, edits: list[Edit], doubts: list[str]) -> Fix:
         if not doubts:
             return Fix(VectorizeRows.name, Applicability.SAFE, message, tuple(dict.fromkeys(edits)))
         message += f"; this assumes {listed(doubts)}"

@@ -795,9 +795,29 @@ BATCHED = {
 
 def test_simple_bodies_are_computed_on_the_whole_tensor(tmp_path: Path) -> None:
     for before, after in BATCHED.items():
-        done = rewrite(tmp_path, cell(before), unsafe=not after)
+        done = rewrite(tmp_path, cell(before))
         assert done.text == cell(after) if after else "vmap(" in done.text
         assert done.failures == ()
+
+
+@pytest.mark.parametrize(
+    ("body", "applicability"),
+    [
+        # MindSpore sums "the last axis" of a single number: of a vector's rows, nothing; of the vector, all of it.
+        ("ops.exp(x[i]).sum(-1)", Applicability.UNSAFE),
+        ("ops.softmax(x[i], -1).sum()", Applicability.UNSAFE),
+        ("ops.exp(x[i, :]).sum(-1)", Applicability.SAFE),
+        ("ops.exp(x[i]).sum(0)", Applicability.SAFE),
+        ("ops.exp(x[i]).sum()", Applicability.SAFE),
+    ],
+)
+def test_a_row_that_may_be_a_single_number_has_no_last_axis(
+    body: str, applicability: Applicability, tmp_path: Path
+) -> None:
+    (finding,) = rewrite(tmp_path, cell(f"return ops.stack([{body} for i in range(x.shape[0])]).mean()")).applied
+    assert finding.fix is not None
+    assert finding.fix.applicability is applicability
+    assert "vmap" not in finding.fix.message
 
 
 def test_the_message_names_what_still_runs_row_by_row(tmp_path: Path) -> None:

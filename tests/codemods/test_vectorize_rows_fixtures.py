@@ -9,7 +9,7 @@ FOLDER = FIXTURES / "vectorize-rows"
 FIXES = {
     "attention_pool.py": ["safe", "safe"],
     "contrastive.py": ["safe"],
-    "energy.py": ["safe", "safe"],
+    "energy.py": ["safe", "unsafe"],
     "left_to_you.py": ["manual"] * 5,
     "recurrence.py": [],
     "time_steps.py": ["unsafe"],
