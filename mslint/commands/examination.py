@@ -234,6 +234,7 @@ class _Examined:
     def outcome(self, task: _Task) -> _Outcome:
         """Examine one file."""
         program = self._program
+        program.turn_to(task.source.path)
         checked, grounds = program.noting(
             lambda: examine(task.source, task.rules, program, all_codemods(), task.target_version)
         )

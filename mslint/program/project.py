@@ -18,6 +18,7 @@ from mslint.program.facts import ClassFacts
 from mslint.program.grounds import Fact, Grounds
 from mslint.program.modules import Modules, split
 from mslint.program.texts import bytes_of
+from mslint.program.trees import Trees
 from mslint.semantics.api import canonical, star_names
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 _IMPORT = re.compile(rb"^[ \t]*(?:from[ \t]+(\.*[\w.]*)|import[ \t]+([\w., \t]+))", re.MULTILINE)
 _DEEPEST = 6
 """So many files are asked for what a name means that one takes from another."""
+_MUCH = 1_000_000
+"""Of so many characters of source, trees and what was worked out on them take some 150 MB."""
 
 
 class Program(Modules):
@@ -44,6 +47,20 @@ class Program(Modules):
         self._texts: dict[Path, bytes] = {}
         self._written: dict[Path, frozenset[str]] = {}
         self._all_imports_known = False
+        self._company: frozenset[Path] = frozenset()
+
+    def turn_to(self, path: Path) -> None:
+        """Let go of what was worked out for files that never run together with ``path``, if it has become much.
+
+        It is worked out anew where it is asked for again, and is the same then.
+        """
+        if path in self._company:
+            return
+        if self._trees.size > _MUCH:
+            self._trees = Trees()
+            self._bodies.clear()
+            self._remembered.clear()
+        self._company = self.neighbourhood(path)
 
     def value(self, fact: Fact) -> object:
         """Return the answer to ``fact``, without the rows in it, for it to be compared with that of another program."""

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import mslint.program.project
+
 TWO = "import lib\n\n\nlib.x = 1\nold_call(1)\nhard_call(2)\n"
 
 
@@ -248,3 +250,13 @@ def test_colour_on_demand(cli, project: Path, monkeypatch: pytest.MonkeyPatch) -
     assert "\x1b" not in cli("check").out
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert "\x1b[1;33m" in cli("check").out
+
+
+def test_what_is_let_go_between_programs_is_found_again(cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    fixtures = Path(__file__).parents[2] / "fixtures"
+    folders = [fixtures / name for name in ("freeze-parameters", "rank-seed", "shard-dataset", "stop-gradient")]
+    arguments = ("check", "--no-cache", "--jobs", "1", "--output-format", "json", *folders)
+    kept = cli(*arguments).out
+    monkeypatch.setattr(mslint.program.project, "_MUCH", 0)
+    assert cli(*arguments).out == kept
+    assert len(json.loads(kept)) > 10
