@@ -97,7 +97,7 @@ def _fail(number: int) -> int:
 
 
 def test_what_goes_wrong_in_a_process_is_told(capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(RuntimeError, match="KeyError: [0-2]"):
+    with pytest.raises(RuntimeError, match=r"KeyError: [0-2]"):
         list(each(_fail, range(3), 2))
     assert capfd.readouterr() == ("", "")
 
