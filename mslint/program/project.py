@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 import sys
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mslint.program.answers import Answer
-from mslint.program.bodies import Bodies
 from mslint.program.facts import ClassFacts
 from mslint.program.grounds import Fact, Grounds
 from mslint.program.modules import Modules, split
@@ -334,7 +332,7 @@ def _closure(start: Path, step: Callable[[Path], frozenset[Path]]) -> frozenset[
 
 _QUICK: dict[str, Callable[[Program, Path, str], object]] = {
     "bases": lambda program, path, name: program._bases(path, name),
-    "body": lambda program, path, name: Bodies(program._tree_of(path) or ast.Module([], [])).code(name),
+    "body": lambda program, path, name: program._bodies_of(path).code(name),
     "code": lambda program, path, _: program._code_of(path),
     "content": lambda program, path, _: program.digest(path),
     "facts": lambda program, path, _: program._facts_of(path),
@@ -345,7 +343,7 @@ _QUICK: dict[str, Callable[[Program, Path, str], object]] = {
     "imported": lambda program, path, _: program.imported(path),
     "importers": lambda program, path, _: program.importers(path),
     "imports": lambda program, path, _: program.imports(path),
-    "level": lambda program, path, _: Bodies(program._tree_of(path) or ast.Module([], [])).level(),
+    "level": lambda program, path, _: program._bodies_of(path).level(),
     "mentioning": lambda program, word, _: program._mentioning(str(word)),
     "name": lambda program, path, name: program._names_of(path).meaning(name),
     "neighbourhood": lambda program, path, _: program.neighbourhood(path),

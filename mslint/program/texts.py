@@ -96,12 +96,14 @@ class Texts(Answers):
 
     def enters(self, path: Path, node: ast.AST) -> None:
         """Let the answer that is being worked out rest on the function that ``node`` of ``path`` is, or stands in."""
-        if path not in self._bodies:
-            tree = self._tree_of(path)
-            self._bodies[path] = Bodies(tree or ast.Module([], []))
-        name = self._bodies[path].name_at(getattr(node, "lineno", 0))
+        name = self._bodies_of(path).name_at(getattr(node, "lineno", 0))
         if name is not None:
             self._rest_on(f"body {name}", path)
+
+    def _bodies_of(self, path: Path) -> Bodies:
+        if path not in self._bodies:
+            self._bodies[path] = Bodies(self._tree_of(path) or ast.Module([], []))
+        return self._bodies[path]
 
     def parses(self, path: Path, text: str) -> bool:
         """Tell whether ``text`` is what the program has for ``path`` and Python can parse it."""
