@@ -54,7 +54,7 @@ def serve() -> None:
         (types.TEXT_DOCUMENT_DID_CLOSE, session.closed, None),
         (types.NOTEBOOK_DOCUMENT_DID_OPEN, session.notebook_opened, None),
         (types.NOTEBOOK_DOCUMENT_DID_CHANGE, session.notebook_changed, None),
-        (types.NOTEBOOK_DOCUMENT_DID_SAVE, session.notebook_saved, None),
+        (types.NOTEBOOK_DOCUMENT_DID_SAVE, session.saved, None),
         (types.NOTEBOOK_DOCUMENT_DID_CLOSE, session.notebook_closed, None),
         (types.WORKSPACE_DID_CHANGE_WATCHED_FILES, session.files_changed, None),
         (types.TEXT_DOCUMENT_CODE_ACTION, session.actions, actions),
@@ -88,9 +88,7 @@ class _Session:
         """Look at a text for the first time."""
         path = _path(params.text_document.uri)
         if path is not None and not params.text_document.uri.endswith(SUFFIX):  # the JSON of a notebook is no Python
-            self._uris[path] = params.text_document.uri
-            self._take(path)
-            self._publish(path)
+            self._open_as(path, params.text_document.uri)
 
     async def changed(self, params: types.DidChangeTextDocumentParams) -> None:
         """Look at a text again once the typing pauses."""
@@ -103,7 +101,7 @@ class _Session:
         if path in self._uris and document is not None and document.version == params.text_document.version:
             self._publish(path)
 
-    def saved(self, params: types.DidSaveTextDocumentParams) -> None:
+    def saved(self, params: types.DidSaveTextDocumentParams | types.DidSaveNotebookDocumentParams) -> None:
         """Look again at all texts: one may rest on another."""
         self._start_again()
 
@@ -111,9 +109,7 @@ class _Session:
         """Look at a notebook for the first time."""
         path = _path(params.notebook_document.uri)
         if path is not None:
-            self._uris[path] = params.notebook_document.uri
-            self._take(path)
-            self._publish(path)
+            self._open_as(path, params.notebook_document.uri)
 
     async def notebook_changed(self, params: types.DidChangeNotebookDocumentParams) -> None:
         """Look at a notebook again once the typing pauses."""
@@ -128,10 +124,6 @@ class _Session:
         notebook = self._notebook(path)
         if notebook is not None and notebook.version == params.notebook_document.version:
             self._publish(path)
-
-    def notebook_saved(self, params: types.DidSaveNotebookDocumentParams) -> None:
-        """Look again at all texts: one may rest on another."""
-        self._start_again()
 
     def notebook_closed(self, params: types.DidCloseNotebookDocumentParams) -> None:
         """Forget a notebook and what was said of its cells."""
@@ -218,6 +210,11 @@ class _Session:
             is_python = cell.kind == types.NotebookCellKind.Code and document.language_id == "python"
             texts.append(document.source if is_python else None)
         self._open.put_notebook(path.with_suffix(""), texts)
+
+    def _open_as(self, path: Path, uri: str) -> None:
+        self._uris[path] = uri
+        self._take(path)
+        self._publish(path)
 
     def _start_again(self) -> None:
         self._open.refresh()
