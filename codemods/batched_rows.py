@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import libcst as cst
 
 from codemods.row_function import RowFunction
-from codemods.row_operators import is_axis
+from codemods.row_operators import KEEPS, is_axis, is_primary
 from codemods.row_results import built_operator
 from mslint.findings import Edit, Position
 from mslint.semantics.extents import called
@@ -23,7 +23,6 @@ _ELEMENTWISE = frozenset(
 )
 _ALONG_AN_AXIS = frozenset(["softmax", "logsoftmax"])
 _REDUCING = frozenset("sum mean amax amin reducesum reducemean reducemax reducemin".split())  # noqa: SIM905
-_KEEPS = ("keepdims", "keepdim", "keep_dims")
 _ARITHMETIC = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide, cst.Power)
 
 Axes = int | None
@@ -213,7 +212,7 @@ class _Reader:
             last = f"a{attribute.value}" if attribute.value in ("max", "min") else attribute.value
             self.edits += [module.replace(attribute, f"{flat}.{last}"), Edit(closing, closing, "-1")]
             return None
-        if not isinstance(operand, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)):
+        if not is_primary(operand):
             raise _NotSimpleError
         behind = module.end(operand)
         self.edits += [Edit(behind, behind, f".{flat}, -1")]
@@ -230,7 +229,7 @@ class _Reader:
             value = argument.value
             if (keyword in ("axis", "dim") or (not keyword and position == 0 and not argument.star)) and is_axis(value):
                 numbers = [item.value for item in value.elements] if isinstance(value, cst.Tuple) else [value]
-            elif keyword in _KEEPS and isinstance(value, cst.Name) and value.value in ("True", "False"):
+            elif keyword in KEEPS and isinstance(value, cst.Name) and value.value in ("True", "False"):
                 keeps = value.value == "True"
             else:
                 raise _NotSimpleError

@@ -79,7 +79,7 @@ def run_by(
             if not values.is_shape(node.value):
                 yield "", f"`{code(node)}` in {written}"
         elif isinstance(node, (cst.AssignTarget, cst.AugAssign)):
-            if not all(isinstance(item, (cst.Name, cst.Tuple)) for item in [node.target]):
+            if not isinstance(node.target, (cst.Name, cst.Tuple)):
                 raise Manual(f"{written} writes `{code(node.target)}` in place")
         elif isinstance(node, (*_NOT_FOLLOWED, cst.BooleanOperation, cst.Assert)):
             if isinstance(node, _NOT_FOLLOWED) or touches(node, (), names):

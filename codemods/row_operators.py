@@ -14,7 +14,7 @@ from mslint.semantics.module import Module
 from mslint.semantics.tensors import Values
 
 _AXIS = ("axis", "dim")
-_KEEPS = ("keepdims", "keepdim", "keep_dims")
+KEEPS = ("keepdims", "keepdim", "keep_dims")
 _FULL = ("mean", "amax", "amin", "reducemean", "reducesum", "reducemax", "reducemin")
 """Reductions that ``vmap`` has a rule for, which fails if they reduce a single number."""
 _REDUCING = frozenset(
@@ -83,7 +83,7 @@ def _as_vector(module: Module, values: Values, name: str, reduced: cst.BaseExpre
     if not _may_be_single(module, values, reduced, _DEEPEST):
         return None
     start, end = module.start(reduced), module.end(reduced)
-    if _is_primary(reduced):
+    if is_primary(reduced):
         return Respelled(name, (Edit(end, end, ".reshape(-1)"),))
     return Respelled(name, (Edit(start, start, "("), Edit(end, end, ").reshape(-1)")))
 
@@ -108,7 +108,7 @@ def _may_be_single(module: Module, values: Values, node: cst.BaseExpression, dep
         return False
     name = called(module, node)
     if name in _REDUCING or name.endswith("loss"):
-        if any(argument.keyword and argument.keyword.value in _KEEPS for argument in node.args):
+        if any(argument.keyword and argument.keyword.value in KEEPS for argument in node.args):
             return False
         operands = [node.func.value] if isinstance(node.func, cst.Attribute) else []
         operands += [argument.value for argument in node.args]
@@ -154,7 +154,7 @@ def _summed(
         if (keyword in _AXIS or (not keyword and position == 0)) and is_axis(argument.value):
             axis = module.code(argument.value)
             axis = f"({axis})" if argument.value.lpar else axis
-        elif keyword in _KEEPS and written in ("True", "False"):
+        elif keyword in KEEPS and written in ("True", "False"):
             keeps = written == "True"
         else:
             return None
@@ -165,11 +165,12 @@ def _summed(
     head = f"{reached.expressions['ReduceSum']}({'keep_dims=True' if keeps else ''})("
     tail = f", {axis})" if axis else ")"
     if not axis and _may_be_single(module, values, summed, _DEEPEST):
-        head, tail = (f"{head}(", ").reshape(-1))") if not _is_primary(summed) else (head, ".reshape(-1))")
+        head, tail = (f"{head}(", ").reshape(-1))") if not is_primary(summed) else (head, ".reshape(-1))")
     return Respelled("mindspore.ops.ReduceSum", (Edit(*start, head), Edit(*end, tail)), reached.edits)
 
 
-def _is_primary(node: cst.BaseExpression) -> bool:
+def is_primary(node: cst.BaseExpression) -> bool:
+    """Tell whether a method can be called on ``node`` as it is written."""
     return isinstance(node, (cst.Name, cst.Attribute, cst.Call, cst.Subscript))
 
 

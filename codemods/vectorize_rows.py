@@ -147,14 +147,13 @@ class _Rewrite:
         return free
 
     def fix(self) -> Fix:
+        edits = self._comprehension() if not isinstance(self.loop.node, cst.For) else self._loop(self.loop.node)
         if self.at_once:
-            edits = self._comprehension() if not isinstance(self.loop.node, cst.For) else self._loop(self.loop.node)
             message = "compute all rows at once, by the same operators on the whole tensor"
             doubts = ["that a row is no single number, whose axis -1 would be that of the rows"]
             return self._fix(message, edits, doubts if self.row.needs_axis else [])
         vmap = reach(self.module, "mindspore.vmap", self.loop.node)
-        edits = [*vmap.edits, *self.row.imports, *self._definition(vmap.expression)]
-        edits += self._comprehension() if not isinstance(self.loop.node, cst.For) else self._loop(self.loop.node)
+        edits = [*vmap.edits, *self.row.imports, *self._definition(vmap.expression), *edits]
         message = "run the body once for all rows, by mindspore.vmap"
         if self.row.looped:
             message += f" ({listed(self.row.looped)}, for which it has no rule, row by row as before)"
