@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from mslint.console import internal_error
@@ -56,21 +57,12 @@ def check_source(source: Source, rules: Iterable[AnyRule], program: Program) -> 
         return Checked(source, (unparsable,))
     rules = list(rules)
     live = [rule for rule in rules if rule.code != UnusedSuppression.code and can_fire(rule, source.text)]
+    tree = program.tree(source.path) if live and program.text(source.path) == source.text else None
+    if tree is not None:
+        live = [rule for rule in live if passes(rule, tree)]
     if not live:
         return Checked(source, tuple(_idle_comments(source, Suppressions(source.text), rules, ())))
-    from libcst import ParserSyntaxError
-
-    from mslint.semantics.module import Module  # brings libcst along
-
-    try:
-        module = Module(source, program)
-    except RecursionError:
-        return Checked(source, (_too_deep(source),))
-    except ParserSyntaxError as error:
-        return Checked(source, (_beyond_libcst(source, error),))
-    except Exception as exception:
-        return Checked(source, failures=(internal_error("reading the syntax tree", source.filename, exception),))
-    return _run(rules, live, module)
+    return _run(source, rules, live, program)
 
 
 def can_fire(rule: AnyRule, text: str) -> bool:
@@ -78,17 +70,29 @@ def can_fire(rule: AnyRule, text: str) -> bool:
     return _holds(text, rule.triggers) and (not rule.context or _holds(text, rule.context))
 
 
+def passes(rule: AnyRule, tree: ast.Module) -> bool:
+    """Tell whether the syntax ``tree`` of a file holds the constructs without which ``rule`` finds nothing."""
+    if not rule.screen:
+        return True
+    module, _, function = rule.screen.partition(":")
+    return bool(getattr(import_module(module), function)(tree))
+
+
 def _holds(text: str, words: tuple[bytes, ...]) -> bool:
     return any(word.decode() in text for word in words)
 
 
-def _run(rules: Sequence[AnyRule], live: Sequence[AnyRule], module: Module) -> Checked:
-    source = module.source
+def _run(source: Source, rules: Sequence[AnyRule], live: Sequence[AnyRule], program: Program) -> Checked:
+    from mslint.semantics.module import Module, Unparsed  # brings libcst along
+
+    module = Module(source, program)
     findings: list[Finding] = []
     failures: dict[str, str] = {}
     for rule in live:
         try:
             findings += rule().check(module)
+        except Unparsed as problem:
+            return Checked(source, (_beyond_libcst(source, problem.reason),))
         except Exception as exception:
             failures[rule.code] = internal_error(f"rule {rule.code} ({rule.name})", source.filename, exception)
     suppressions = Suppressions(source.text)
@@ -141,8 +145,10 @@ def _too_deep(source: Source) -> Finding:
     return _syntax_finding(source, Position(1, 1), Position(1, 1), message)
 
 
-def _beyond_libcst(source: Source, error: ParserSyntaxError) -> Finding:
+def _beyond_libcst(source: Source, error: ParserSyntaxError | RecursionError) -> Finding:
     """Return the finding for a file that Python takes and libcst does not: form feeds in indents are all we know of."""
+    if isinstance(error, RecursionError):
+        return _too_deep(source)
     feed = _INDENTED_BY_FORM_FEED.search(source.text)
     if feed:
         place = position_at(source.text, feed.end() - 1)

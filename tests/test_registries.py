@@ -16,8 +16,8 @@ from mslint.rules.base import Rule
 def test_a_rule_is_what_the_table_says(entry: mslint.rules.registry.BuiltIn) -> None:
     rule = entry.load()
     assert issubclass(rule, Rule)
-    said = (entry.code, entry.name, entry.triggers, entry.context)
-    assert (rule.code, rule.name, rule.triggers, rule.context) == said
+    said = (entry.code, entry.name, entry.triggers, entry.context, entry.screen)
+    assert (rule.code, rule.name, rule.triggers, rule.context, rule.screen) == said
     assert isinstance(entry(), rule)
     for name in rule.codemods():
         [codemod] = codemods.registry.named([name])

@@ -29,6 +29,7 @@ class BuiltIn:
     target: str
     triggers: tuple[bytes, ...]
     context: tuple[bytes, ...] = ()
+    screen: str = ""
 
     def load(self) -> type[Rule]:
         """Import the rule's class."""
@@ -66,6 +67,11 @@ class Narrowed:
     def context(self) -> tuple[bytes, ...]:
         """The rule's context."""
         return self.rule.context
+
+    @property
+    def screen(self) -> str:
+        """The rule's screen."""
+        return self.rule.screen
 
     def load(self) -> type[Rule]:
         """Import the rule's class."""

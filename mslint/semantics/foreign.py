@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mslint.semantics.cells import CellClass, cell_classes
-from mslint.semantics.module import Module, find
+from mslint.semantics.module import Module, Unparsed, find
 from mslint.source.text import Unreadable, read
 
 if TYPE_CHECKING:
@@ -34,9 +34,11 @@ def _parsed(program: Program, path: Path) -> Module | None:
     if text is None or len(text) > _LARGEST:
         return None
     try:
-        return Module(replace(read(path), text=text), program)
-    except (Unreadable, cst.ParserSyntaxError, RecursionError):
+        parsed = Module(replace(read(path), text=text), program)
+        parsed.bindings  # noqa: B018 - read the tree here, where it may fail
+    except (Unreadable, Unparsed):
         return None
+    return parsed
 
 
 def home_of(module: Module, reference: str) -> tuple[Module, str] | None:

@@ -114,42 +114,22 @@ class Binding:
     value: cst.BaseExpression | None = None
 
 
-class Module:
-    """One parsed file.
+class Unparsed(Exception):
+    """libcst cannot read the file: its text is no Python for it, or is nested too deeply, as ``reason`` says."""
 
-    Raises ``libcst.ParserSyntaxError`` where the text is no Python that libcst reads.
-    """
+    def __init__(self, reason: cst.ParserSyntaxError | RecursionError) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
 
-    def __init__(self, source: Source, program: Program) -> None:
-        self.source = source
-        self.program = program
-        self.tree = cst.parse_module(source.text)
+
+class _Relations:
+    """Who contains whom in a tree, and what gives its names a meaning."""
+
+    def __init__(self, tree: cst.Module) -> None:
         self.parents: dict[cst.CSTNode, cst.CSTNode] = {}
-        self.bindings: dict[Scope, dict[str, list[Binding]]] = {self.tree: {}}
+        self.bindings: dict[Scope, dict[str, list[Binding]]] = {tree: {}}
         self.star_imports: list[str] = []
-        self.others: dict[Path, Module | None] = {}
-        """The other files of the program that were parsed for a question about this one."""
-        self._remembered: dict[object, object] = {}
-        self._fill()
-
-    def for_user_of(self, module: Module) -> Module:
-        """Return this file as one of the ``others`` of ``module``, with nothing worked out yet that another file may decide.
-
-        The tree is the same one. What is asked of the program for the one user is noted for that user alone, so that the
-        next must ask again.
-        """
-        twin = copy(self)
-        twin.others, twin._remembered = module.others, {}
-        return twin
-
-    def remember(self, key: object, compute: Callable[[], Answer]) -> Answer:
-        """Return the answer to the question ``key`` about this module, computed once."""
-        if key not in self._remembered:
-            self._remembered[key] = compute()
-        return self._remembered[key]  # type: ignore[return-value]
-
-    def _fill(self) -> None:
-        stack: list[tuple[cst.CSTNode, Scope]] = [(self.tree, self.tree)]
+        stack: list[tuple[cst.CSTNode, Scope]] = [(tree, tree)]
         while stack:
             node, scope = stack.pop()
             kind = type(node)
@@ -209,6 +189,64 @@ class Module:
         elif isinstance(target, (cst.Tuple, cst.List)):
             for element in target.elements:
                 self._bind_target(element.value, scope, node, None, None)
+
+
+class Module:
+    """One file, parsed when its tree is first asked for: a rule may learn from the program that there is nothing to find.
+
+    Whatever needs the tree raises ``Unparsed`` where libcst cannot read it.
+    """
+
+    def __init__(self, source: Source, program: Program) -> None:
+        self.source = source
+        self.program = program
+        self.others: dict[Path, Module | None] = {}
+        """The other files of the program that were parsed for a question about this one."""
+        self._remembered: dict[object, object] = {}
+
+    @cached_property
+    def tree(self) -> cst.Module:
+        """The syntax tree."""
+        try:
+            return cst.parse_module(self.source.text)
+        except (cst.ParserSyntaxError, RecursionError) as reason:
+            raise Unparsed(reason) from reason
+
+    @cached_property
+    def parents(self) -> dict[cst.CSTNode, cst.CSTNode]:
+        """The node that holds each node but the tree itself."""
+        return self._relations.parents
+
+    @cached_property
+    def bindings(self) -> dict[Scope, dict[str, list[Binding]]]:
+        """What gives the names of each scope a meaning, in source order."""
+        return self._relations.bindings
+
+    @cached_property
+    def star_imports(self) -> list[str]:
+        """The modules that all names are imported from."""
+        return self._relations.star_imports
+
+    @cached_property
+    def _relations(self) -> _Relations:
+        return _Relations(self.tree)
+
+    def for_user_of(self, module: Module) -> Module:
+        """Return this file as one of the ``others`` of ``module``, with nothing worked out yet that another file may decide.
+
+        The tree is the same one. What is asked of the program for the one user is noted for that user alone, so that the
+        next must ask again.
+        """
+        twin = copy(self)
+        twin.tree, twin._relations = self.tree, self._relations
+        twin.others, twin._remembered = module.others, {}
+        return twin
+
+    def remember(self, key: object, compute: Callable[[], Answer]) -> Answer:
+        """Return the answer to the question ``key`` about this module, computed once."""
+        if key not in self._remembered:
+            self._remembered[key] = compute()
+        return self._remembered[key]  # type: ignore[return-value]
 
     def ancestors(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         """Yield the containers of ``node``, nearest first."""
