@@ -140,13 +140,26 @@ BUILT_IN = (
         _TENSORS,
     ),
     BuiltIn("MS204", "boolean-mask", "mslint.rules.loss.boolean_mask:BooleanMask", (b"[",), _TENSORS),
-    BuiltIn("MS301", "unsharded-dataset", "mslint.rules.data.unsharded_dataset:UnshardedDataset", (b"Dataset",)),
-    BuiltIn("MS302", "rank-blind-seed", "mslint.rules.data.rank_blind_seed:RankBlindSeed", (b"seed(",)),
+    BuiltIn(
+        "MS301",
+        "unsharded-dataset",
+        "mslint.rules.data.unsharded_dataset:UnshardedDataset",
+        (b"Dataset",),
+        screen="mslint.rules.data.screens:names_dataset",
+    ),
+    BuiltIn(
+        "MS302",
+        "rank-blind-seed",
+        "mslint.rules.data.rank_blind_seed:RankBlindSeed",
+        (b"seed(",),
+        screen="mslint.rules.data.screens:seeds",
+    ),
     BuiltIn(
         "MS303",
         "rank-dependent-shuffle",
         "mslint.rules.data.rank_dependent_shuffle:RankDependentShuffle",
         (b"seed(",),
+        screen="mslint.rules.data.screens:seeds_by_name",
     ),
     BuiltIn(
         "MS304", "sampler-with-shards", "mslint.rules.data.sampler_with_shards:SamplerWithShards", (b"num_shards",)

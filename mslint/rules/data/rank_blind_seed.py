@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import libcst as cst
@@ -83,6 +84,7 @@ class RankBlindSeed(Rule):
     severity = Severity.WARNING
     summary = "every rank draws the same augmentation, noise and Dropout masks"
     triggers = (b"seed(",)
+    screen = "mslint.rules.data.screens:seeds"
     codemod = "rank-seed"
     INVALID = (
         # numpy and random draw the augmentation; mindspore.set_seed may.
@@ -426,6 +428,10 @@ class RankBlindSeed(Rule):
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
+        runs = parallel_runs(module.program, module.source.path)
+        first = next(runs, None)
+        if first is None:  # known without the file's tree
+            return
         # The data set's own seed has to be alike, for the shards.
         open_calls = {
             row: call
@@ -433,7 +439,7 @@ class RankBlindSeed(Rule):
             if Stream.DATA not in streams or Stream.FRAMEWORK in streams
         }
         found: dict[int, Finding] = {}
-        for run in parallel_runs(module.program, module.source.path) if open_calls else ():
+        for run in chain([first], runs) if open_calls else ():
             seeds = randomness_of(run.graph).seeds_in(module.source.path)
             for row in list(open_calls):
                 if row not in seeds or not _alike_on_ranks(run, seeds[row]):

@@ -70,6 +70,7 @@ class RankDependentShuffle(Rule):
     severity = Severity.ERROR
     summary = "shards of a data set overlap, for each rank shuffles it with a seed of its own"
     triggers = (b"seed(",)
+    screen = "mslint.rules.data.screens:seeds_by_name"
     codemod = "rank-seed"
     INVALID = (
         """
@@ -231,18 +232,16 @@ class RankDependentShuffle(Rule):
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
+        graph = module.program.call_graph(module.source.path)
+        if not shuffled_shards(graph):  # known without the file's tree
+            return
         # A number that is written out depends on nothing.
         calls = {
             row: call
             for row, (call, streams) in seeding_calls(module).items()
             if Stream.DATA in streams and any(True for _ in _names(call))
         }
-        if not calls:
-            return
-        graph = module.program.call_graph(module.source.path)
-        if not shuffled_shards(graph):
-            return
-        for row, seed in randomness_of(graph).seeds_in(module.source.path).items():
+        for row, seed in randomness_of(graph).seeds_in(module.source.path).items() if calls else ():
             if row in calls and seed.argument is not None:
                 yield from self._check(module, graph, seed, calls[row])
 

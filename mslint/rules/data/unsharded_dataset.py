@@ -78,6 +78,7 @@ class UnshardedDataset(Rule):
     severity = Severity.WARNING
     summary = "In distributed training every rank reads the whole training data set"
     triggers = (b"Dataset",)
+    screen = "mslint.rules.data.screens:names_dataset"
     codemod = "shard-dataset"
     INVALID = (
         # All in one file.
@@ -492,6 +493,8 @@ class UnshardedDataset(Rule):
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
+        if not runs_of(module):  # known without the file's tree
+            return
         sources = [source for site in dataset_sites(module) if (source := _source(module, site)) is not None]
         for source in sources:
             _note_zipped(source, sources)

@@ -1,0 +1,43 @@
+"""What Python's own parser shows of a file that the rules about data may report: no libcst is needed to look for it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from mslint.program.facts import dotted
+
+
+def names_dataset(tree: ast.Module) -> bool:
+    """Tell whether ``tree`` refers to anything called a data set: only a class or function of its own is not enough."""
+    return any("Dataset" in name for node in ast.walk(tree) for name in _named(node))
+
+
+def seeds(tree: ast.Module) -> bool:
+    """Tell whether ``tree`` calls anything that is called ``seed``, or whose name ends so."""
+    return any(True for _ in _seeding(tree))
+
+
+def seeds_by_name(tree: ast.Module) -> bool:
+    """Tell whether ``tree`` seeds with a number that is not written out."""
+    return any(
+        isinstance(item, ast.Name) for call in _seeding(tree) for given in _given(call) for item in ast.walk(given)
+    )
+
+
+def _seeding(tree: ast.Module) -> Iterator[ast.Call]:
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return (call for call in calls if (dotted(call.func) or "").endswith("seed"))
+
+
+def _given(call: ast.Call) -> list[ast.expr]:
+    return [*call.args, *(word.value for word in call.keywords)]
+
+
+def _named(node: ast.AST) -> tuple[str, ...]:
+    """Return the names by which ``node`` itself refers to something."""
+    if isinstance(node, ast.Name):
+        return (node.id,)
+    if isinstance(node, ast.Attribute):
+        return (node.attr,)
+    return tuple(alias.name for alias in node.names) if isinstance(node, (ast.Import, ast.ImportFrom)) else ()
