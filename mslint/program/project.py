@@ -22,7 +22,14 @@ from mslint.semantics.api import canonical, star_names
 if TYPE_CHECKING:
     from mslint.program.calls import CallGraph
 
-_IMPORT = re.compile(rb"^[ \t]*(?:from[ \t]+(\.*[\w.]*)|import[ \t]+([\w., \t]+))", re.MULTILINE)
+_WORD = re.compile(rb"[\w\x80-\xff]+")
+_IMPORT = re.compile(
+    rb"""^[ \t]*
+    (?: from [ \t]+ (\.*[\w.\x80-\xff]*) [ \t]* import \b (?: [ \t]*\( (?:[^)#]|\#[^\n]*)* | (?:[^\n\\]|\\\r?\n)* )
+    | import [ \t]+ ( (?:[\w.,\x80-\xff \t]|\\\r?\n)+ ) )""",
+    re.MULTILINE | re.VERBOSE,
+)
+"""A row that imports, also such as stand in a longer text: the module and the names taken from it, or the modules."""
 _DEEPEST = 6
 """So many files are asked for what a name means that one takes from another."""
 _MUCH = 1_000_000
@@ -43,7 +50,7 @@ class Program(Modules):
         self._meant: dict[tuple[Path, str], tuple[str | None, Grounds]] = {}
         self._lineages: dict[str, tuple[tuple[str, ...], Grounds]] = {}
         self._texts: dict[Path, bytes] = {}
-        self._written: dict[Path, frozenset[str]] = {}
+        self._import_rows: dict[Path, tuple[frozenset[str], frozenset[bytes]]] = {}
         self._all_imports_known = False
         self._company: frozenset[Path] = frozenset()
 
@@ -73,7 +80,7 @@ class Program(Modules):
         program._names = _without(self._names, texts)
         program._trees = self._trees.without(texts)
         program._texts = _without(self._texts, texts)
-        program._written = _without(self._written, texts)
+        program._import_rows = _without(self._import_rows, texts)
         program._imports = _without(self._imports, texts)
         if program._texts:
             program._texts.update((path, text.encode()) for path, text in texts.items())
@@ -179,34 +186,36 @@ class Program(Modules):
         return self._fact("mentioning", word, lambda: self._find_mentioning(word))
 
     def _find_mentioning(self, word: str) -> list[Path]:
+        wanted = os.fsencode(word)  # a file name need not be UTF-8
+        return [path for path, text in self._all_texts().items() if wanted in text]
+
+    def _all_texts(self) -> dict[Path, bytes]:
         if not self._texts:
             for path in self.members:
                 data = bytes_of(path)
                 self.note_content(path, data)
                 self._texts[path] = data or b""
             self._texts.update((path, text.encode()) for path, text in self._new_texts.items())
-        wanted = os.fsencode(word)  # a file name need not be UTF-8
-        return [path for path, text in self._texts.items() if wanted in text]
+        return self._texts
 
     def _importing(self, path: Path, name: str) -> list[Path]:
         """Return the members with an import that may mean ``path``, called ``name`` there: only these are worth parsing."""
         home = path.parent.parts if path.name == "__init__.py" else path.with_suffix("").parts
         return [
             item
-            for item in self._mentioning(name)
-            if any(_may_mean(target, item, home) for target in self._targets(item))
+            for item in self._by_imported_word.get(os.fsencode(name), ())
+            if any(_may_mean(target, item, home) for target in self._import_rows[item][0])
         ]
 
-    def _targets(self, path: Path) -> frozenset[str]:
-        """Return the modules that rows of ``path`` import from, as written; also such as stand in a longer text."""
-        found = self._written.get(path)
-        if found is None:
-            rows = (row.groups() for row in _IMPORT.finditer(self._texts[path]))
-            named = (
-                one or part.split()[0] for one, many in rows for part in (many or b"-").split(b",") if part.strip()
-            )
-            found = frozenset(target.decode() for target in named)
-            self._written[path] = found
+    @cached_property
+    def _by_imported_word(self) -> dict[bytes, list[Path]]:
+        """The members by each word in a row that imports."""
+        found: dict[bytes, list[Path]] = {}
+        for path, text in self._all_texts().items():
+            if path not in self._import_rows:
+                self._import_rows[path] = _import_rows(text)
+            for word in self._import_rows[path][1]:
+                found.setdefault(word, []).append(path)
         return found
 
     def subclasses(self, reference: str) -> list[str]:
@@ -298,6 +307,17 @@ class Program(Modules):
                 own = any(self.module(path, candidate) for candidate in (target, split(target)[0]))
             if not own and parts[0] not in sys.stdlib_module_names:
                 yield parts[0] or target
+
+
+def _import_rows(text: bytes) -> tuple[frozenset[str], frozenset[bytes]]:
+    """Return the modules that rows of ``text`` import from, as written, and all words in these rows."""
+    targets: set[bytes] = set()
+    words: set[bytes] = set()
+    for row in _IMPORT.finditer(text):
+        words.update(_WORD.findall(row[0]))
+        parts = [row[1]] if row[1] else row[2].replace(b"\\", b" ").split(b",")
+        targets.update(part.split()[0] for part in parts if part.strip())
+    return frozenset(map(os.fsdecode, targets)), frozenset(words)
 
 
 def _may_mean(target: str, user: Path, home: tuple[str, ...]) -> bool:
