@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from itertools import chain
@@ -12,9 +13,11 @@ import libcst as cst
 from mslint.findings import Finding, Position, Related, Severity
 from mslint.program.calls import CallSite
 from mslint.program.dependence import Dependence, Source, values_of
+from mslint.program.facts import dotted
 from mslint.program.parallel_runs import ParallelRun, parallel_runs
 from mslint.program.randomness import Draw, Purpose, Seed, Stream, randomness_of, seeded_by
 from mslint.rules.base import Rule
+from mslint.rules.data.screens import seeding
 from mslint.semantics.module import Module, find
 from mslint.source.text import shown
 
@@ -428,7 +431,7 @@ class RankBlindSeed(Rule):
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
-        runs = parallel_runs(module.program, module.source.path)
+        runs = parallel_runs(module.program, module.source.path) if may_seed(module) else iter(())
         first = next(runs, None)
         if first is None:  # known without the file's tree
             return
@@ -531,6 +534,15 @@ class RankBlindSeed(Rule):
             related=tuple(related),
             subject=seed,
         )
+
+
+def may_seed(module: Module, wanted: frozenset[Stream] = frozenset(Stream)) -> bool:
+    """Tell whether a call of the file may seed one of the ``wanted`` streams, as far as is known without its tree."""
+    program, path = module.program, module.source.path
+    names = {dotted(call.func) or "" for call in seeding(program.tree(path) or ast.Module([], []))}
+    resolved = (program.dotted_in(path, name) for name in names)
+    # What a function imports for itself is not known.
+    return any(name is None or seeded_by(name) & wanted for name in resolved)
 
 
 def seeding_calls(module: Module) -> dict[int, tuple[cst.Call, frozenset[Stream]]]:

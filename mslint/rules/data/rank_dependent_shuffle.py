@@ -13,7 +13,7 @@ from mslint.program.parallel_runs import starts
 from mslint.program.randomness import Seed, Stream, randomness_of
 from mslint.program.sharding import is_shuffled, seeded_before, shuffled_shards
 from mslint.rules.base import Rule
-from mslint.rules.data.rank_blind_seed import place_of, seeding_calls
+from mslint.rules.data.rank_blind_seed import may_seed, place_of, seeding_calls
 from mslint.semantics.module import Module, find
 
 
@@ -232,8 +232,7 @@ class RankDependentShuffle(Rule):
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
-        graph = module.program.call_graph(module.source.path)
-        if not shuffled_shards(graph):  # known without the file's tree
+        if not may_seed(module, frozenset({Stream.DATA})):
             return
         # A number that is written out depends on nothing.
         calls = {
@@ -241,7 +240,12 @@ class RankDependentShuffle(Rule):
             for row, (call, streams) in seeding_calls(module).items()
             if Stream.DATA in streams and any(True for _ in _names(call))
         }
-        for row, seed in randomness_of(graph).seeds_in(module.source.path).items() if calls else ():
+        if not calls:
+            return
+        graph = module.program.call_graph(module.source.path)
+        if not shuffled_shards(graph):
+            return
+        for row, seed in randomness_of(graph).seeds_in(module.source.path).items():
             if row in calls and seed.argument is not None:
                 yield from self._check(module, graph, seed, calls[row])
 

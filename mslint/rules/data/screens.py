@@ -15,17 +15,18 @@ def names_dataset(tree: ast.Module) -> bool:
 
 def seeds(tree: ast.Module) -> bool:
     """Tell whether ``tree`` calls anything that is called ``seed``, or whose name ends so."""
-    return any(True for _ in _seeding(tree))
+    return any(True for _ in seeding(tree))
 
 
 def seeds_by_name(tree: ast.Module) -> bool:
     """Tell whether ``tree`` seeds with a number that is not written out."""
     return any(
-        isinstance(item, ast.Name) for call in _seeding(tree) for given in _given(call) for item in ast.walk(given)
+        isinstance(item, ast.Name) for call in seeding(tree) for given in _given(call) for item in ast.walk(given)
     )
 
 
-def _seeding(tree: ast.Module) -> Iterator[ast.Call]:
+def seeding(tree: ast.Module) -> Iterator[ast.Call]:
+    """Yield the calls in ``tree`` of what is called ``seed``, or whose name ends so."""
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
     return (call for call in calls if (dotted(call.func) or "").endswith("seed"))
 
