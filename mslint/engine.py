@@ -13,22 +13,24 @@ from typing import TYPE_CHECKING
 
 from mslint.console import internal_error
 from mslint.findings import Finding, Position, Severity
-from mslint.rules.engine.unused_suppression import UnusedSuppression
 from mslint.rules.evidence import evidence_of
 from mslint.rules.registry import AnyRule, Narrowed, all_rules
-from mslint.source.suppression import Suppressions
-from mslint.source.text import Source, lines_of, position_at
+from mslint.source.text import Source, lines_of, may_suppress, position_at
 
 if TYPE_CHECKING:
     from libcst import ParserSyntaxError
 
     from mslint.program.project import Program
     from mslint.semantics.module import Module
+    from mslint.source.suppression import Suppressions
 
 SYNTAX_ERROR = ("MS002", "syntax-error")
 """Code and name of the one finding that is no rule's and that nothing silences."""
 
-_INDENTED_BY_FORM_FEED = re.compile(r"^[ \t]*\f(?=[ \t\f]*[^\s#])", re.MULTILINE)
+UNUSED_SUPPRESSION = "MS001"
+"""Code of the one rule that judges by what the others found."""
+
+_INDENTED_BY_FORM_FEED = r"^[ \t]*\f(?=[ \t\f]*[^\s#])"
 
 
 @dataclass(frozen=True)
@@ -52,17 +54,31 @@ class Checked:
 
 def check_source(source: Source, rules: Iterable[AnyRule], program: Program) -> Checked:
     """Return what ``rules`` find in ``source``, in order of place, without what its comments silence."""
+    rules = list(rules)
+    live = live_rules(rules, source.text)
+    if not live:
+        return check_idle(source, rules)
     unparsable = None if program.parses(source.path, source.text) else syntax_error(source)
     if unparsable:
         return Checked(source, (unparsable,))
-    rules = list(rules)
-    live = [rule for rule in rules if rule.code != UnusedSuppression.code and can_fire(rule, source.text)]
     tree = program.tree(source.path) if live and program.text(source.path) == source.text else None
     if tree is not None:
         live = [rule for rule in live if passes(rule, tree)]
-    if not live:
-        return Checked(source, tuple(_idle_comments(source, Suppressions(source.text), rules, ())))
-    return _run(source, rules, live, program)
+    return _run(source, rules, live, program) if live else _without_findings(source, rules)
+
+
+def check_idle(source: Source, rules: Sequence[AnyRule]) -> Checked:
+    """Return what is to be said of a file in which none of ``rules`` is live: of its syntax and its comments.
+
+    It is the same whatever program the file belongs to.
+    """
+    unparsable = syntax_error(source)
+    return Checked(source, (unparsable,)) if unparsable else _without_findings(source, rules)
+
+
+def live_rules(rules: Iterable[AnyRule], text: str) -> list[AnyRule]:
+    """Return the rules that may find something in ``text`` by the strings in it, the judge of comments apart."""
+    return [rule for rule in rules if rule.code != UNUSED_SUPPRESSION and can_fire(rule, text)]
 
 
 def can_fire(rule: AnyRule, text: str) -> bool:
@@ -84,6 +100,7 @@ def _holds(text: str, words: tuple[bytes, ...]) -> bool:
 
 def _run(source: Source, rules: Sequence[AnyRule], live: Sequence[AnyRule], program: Program) -> Checked:
     from mslint.semantics.module import Module, Unparsed  # brings libcst along
+    from mslint.source.suppression import Suppressions
 
     module = Module(source, program)
     findings: list[Finding] = []
@@ -103,11 +120,22 @@ def _run(source: Source, rules: Sequence[AnyRule], live: Sequence[AnyRule], prog
     return Checked(source, tuple(findings), module, tuple(failures.values()))
 
 
+def _without_findings(source: Source, rules: Sequence[AnyRule]) -> Checked:
+    """Return what is left to say of a file in which the rules find nothing."""
+    if not may_suppress(source.text):
+        return Checked(source)
+    from mslint.source.suppression import Suppressions  # brings the tokenizer along
+
+    return Checked(source, tuple(_idle_comments(source, Suppressions(source.text), rules, ())))
+
+
 def _idle_comments(
     source: Source, suppressions: Suppressions, rules: Sequence[AnyRule], failed: Collection[str]
 ) -> Iterator[Finding]:
     """Yield what is to be said of comments that silence nothing, now that ``suppressions`` has seen all findings."""
-    judge = next((rule for rule in rules if rule.code == UnusedSuppression.code), None)
+    from mslint.rules.engine.unused_suppression import UnusedSuppression
+
+    judge = next((rule for rule in rules if rule.code == UNUSED_SUPPRESSION), None)
     if judge is None or (isinstance(judge, Narrowed) and UnusedSuppression.severity not in judge.severities):
         return
     # Of a rule of which only some findings are wanted, it cannot be told what its other ones would have been silenced by.
@@ -149,7 +177,7 @@ def _beyond_libcst(source: Source, error: ParserSyntaxError | RecursionError) ->
     """Return the finding for a file that Python takes and libcst does not: form feeds in indents are all we know of."""
     if isinstance(error, RecursionError):
         return _too_deep(source)
-    feed = _INDENTED_BY_FORM_FEED.search(source.text)
+    feed = re.search(_INDENTED_BY_FORM_FEED, source.text, re.MULTILINE)
     if feed:
         place = position_at(source.text, feed.end() - 1)
         message = "a form feed in front of code, which cannot be parsed here; delete it, or give it a line of its own"

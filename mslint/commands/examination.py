@@ -16,10 +16,9 @@ from mslint.commands.proposals import examine
 from mslint.commands.work import Work
 from mslint.config import Version
 from mslint.console import Progress, error
-from mslint.engine import Checked, can_fire
+from mslint.engine import Checked, check_idle, live_rules
 from mslint.findings import Finding
 from mslint.rules.registry import AnyRule, Narrowed
-from mslint.source.notebook import in_cells
 from mslint.source.text import Source
 
 if TYPE_CHECKING:
@@ -61,11 +60,15 @@ class _Task:
         rules = [(rule.code, sorted(rule.severities) if isinstance(rule, Narrowed) else None) for rule in self.rules]
         return (rules, self.target_version, self.source.filename, str(Path.cwd()))
 
+    @cached_property
+    def is_idle(self) -> bool:
+        """Whether no rule can fire in it."""
+        return not live_rules(self.rules, self.source.text)
+
     @property
     def effort(self) -> int:
         """How much work it is, in characters."""
-        text = self.source.text
-        return len(text) if any(can_fire(rule, text) for rule in self.rules) else 0
+        return 0 if self.is_idle else len(self.source.text)
 
 
 @dataclass(frozen=True)
@@ -228,15 +231,18 @@ class _Examined:
     """Files examined one after the other; ``keeps`` if what is found is to be kept, with what it rests on."""
 
     def __init__(self, work: Work, keeps: bool) -> None:
-        self._program = work.program
+        self._work = work
         self._keeps = keeps
 
     def outcome(self, task: _Task) -> _Outcome:
         """Examine one file."""
-        program = self._program
+        codemods = all_codemods()  # a plugin that does not load is told, whatever the file
+        if task.is_idle:  # what is to be said of it does not rest on the program, which would have to be read
+            return _Outcome(check_idle(task.source, task.rules).findings, keepable=self._keeps)
+        program = self._work.program
         program.turn_to(task.source.path)
         checked, grounds = program.noting(
-            lambda: examine(task.source, task.rules, program, all_codemods(), task.target_version)
+            lambda: examine(task.source, task.rules, program, codemods, task.target_version)
         )
         findings = tuple(replace(finding, subject=None) for finding in checked.findings)
         if not self._keeps or not grounds.certain:
@@ -252,7 +258,7 @@ class _Examined:
     def _scribe(self) -> Scribe:
         from mslint.cache.inscriptions import Scribe
 
-        return Scribe(self._program)
+        return Scribe(self._work.program)
 
 
 def _take(task: _Task, outcome: _Outcome, work: Work, done: Examination) -> None:
@@ -264,6 +270,8 @@ def _take(task: _Task, outcome: _Outcome, work: Work, done: Examination) -> None
         done.asked[source.file] = frozenset(codes)
     else:
         done.complete = False
-    done.findings += (in_cells(finding, work.notebooks) for finding in outcome.findings)
     if outcome.findings:
+        from mslint.source.notebook import in_cells
+
+        done.findings += (in_cells(finding, work.notebooks) for finding in outcome.findings)
         done.texts |= source.notebook.texts() if source.notebook else {source.filename: source.text}

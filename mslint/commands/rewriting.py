@@ -18,8 +18,7 @@ from mslint.rules.engine.unused_suppression import UnusedSuppression
 from mslint.rules.registry import AnyRule, all_rules
 from mslint.source.edits import apply_edits, overlap
 from mslint.source.statements import same_code
-from mslint.source.suppression import may_suppress
-from mslint.source.text import Source, shown
+from mslint.source.text import Source, may_suppress, shown
 
 if TYPE_CHECKING:
     from mslint.program.project import Program

@@ -19,7 +19,7 @@ from functools import cached_property
 
 from mslint.findings import Edit, Finding, Position
 from mslint.source.statements import Comment, Layout, layout_of
-from mslint.source.text import lines_of
+from mslint.source.text import lines_of, may_suppress
 
 _CODE = r"[A-Z]+[0-9]+"
 _PART = re.compile(r"#+\s*[A-Za-z](?:(?!\s#+\s*[A-Za-z]).)*")
@@ -80,11 +80,6 @@ class _Directive:
     @property
     def ours(self) -> bool:
         return self.verb != "noqa"
-
-
-def may_suppress(text: str) -> bool:
-    """Tell whether ``text`` may hold a directive; what is told apart here need not be tokenized."""
-    return "noqa" in text.lower() or "mslint" in text
 
 
 class Suppressions:

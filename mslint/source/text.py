@@ -147,6 +147,11 @@ def shown(path: Path) -> str:
         return str(path)
 
 
+def may_suppress(text: str) -> bool:
+    """Tell whether a comment in ``text`` may ask to be spared a finding; most texts need not be tokenized to tell."""
+    return "noqa" in text.lower() or "mslint" in text
+
+
 def lines_of(text: str) -> list[str]:
     """Split ``text`` into rows as Python does (``\\n``, ``\\r\\n`` and ``\\r`` only), line ends kept."""
     return _LINE.findall(text)

@@ -26,6 +26,9 @@ from mslint.findings import Applicability, Edit, Finding, Fix, Position, Related
 if TYPE_CHECKING:
     from conftest import Run
 
+    from mslint.engine import Checked
+    from mslint.source.text import Source
+
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 NET = "from mindspore import nn\n\n\nclass Net(nn.Cell):\n    def construct(self, x):\n        return x\n"
 
@@ -40,13 +43,16 @@ def marked(project: Path) -> None:
 def examined(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the files that had to be examined."""
     names: list[str] = []
-    examine = examination.examine
 
-    def noted(source, *rest):  # type: ignore[no-untyped-def]
-        names.append(source.path.name)
-        return examine(source, *rest)
+    def noting(examine: Callable[..., Checked]) -> Callable[..., Checked]:
+        def noted(source: Source, *rest: object) -> Checked:
+            names.append(source.path.name)
+            return examine(source, *rest)
 
-    monkeypatch.setattr(examination, "examine", noted)
+        return noted
+
+    for way in ("examine", "check_idle"):
+        monkeypatch.setattr(examination, way, noting(getattr(examination, way)))
     return names
 
 
