@@ -34,6 +34,8 @@ _DEEPEST = 6
 """So many files are asked for what a name means that one takes from another."""
 _MUCH = 1_000_000
 """Of so many characters of source, trees and what was worked out on them take some 150 MB."""
+_TOO_MUCH = 4_000_000
+"""Nor is more than this kept of one program, though much of it may be worked out anew then."""
 
 
 class Program(Modules):
@@ -55,17 +57,20 @@ class Program(Modules):
         self._company: frozenset[Path] = frozenset()
 
     def turn_to(self, path: Path) -> None:
-        """Let go of what was worked out for files that never run together with ``path``, if it has become much.
+        """Let go of what was worked out for files that imports do not connect with ``path``, if it has become much.
 
         It is worked out anew where it is asked for again, and is the same then.
         """
-        if path in self._company:
-            return
-        if self._trees.size > _MUCH:
+        company = self._company
+        if path not in company:
+            company = _closure(path, lambda file: self.imported(file) | self.importers(file))
+            if len(company) == 1:  # on its own it takes little, and what comes next may go on with what is there
+                return
+        if self._trees.size > (_MUCH if company is not self._company else _TOO_MUCH):
             self._trees = Trees()
             self._bodies.clear()
             self._remembered.clear()
-        self._company = self.neighbourhood(path)
+        self._company = company
 
     def value(self, fact: Fact) -> object:
         """Return the answer to ``fact``, without the rows in it, for it to be compared with that of another program."""
