@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mslint.console import UsageError
 from mslint.findings import Finding
 from mslint.source.files import located
 from mslint.source.text import Unreadable, shown
 from mslint.source.toml import quoted, read_toml
-from mslint.source.write import write
 
 if TYPE_CHECKING:
     from mslint.source.identity import Identity
@@ -28,8 +26,7 @@ _HEAD = """\
 _KEYS = ("path", "rule", "symbol", "text")
 
 
-@dataclass(frozen=True, order=True)
-class Entry:
+class Entry(NamedTuple):
     """A finding, wherever it stands in its file; ``path`` is relative to the folder of the baseline."""
 
     path: str
@@ -121,6 +118,8 @@ def _broken(file: Path, what: str) -> UsageError:
 
 def save(file: Path, counts: Counts) -> None:
     """Write the baseline ``file``, sorted, one entry a line."""
+    from mslint.source.write import write
+
     lines = [_line(entry, counts[entry]) for entry in sorted(counts)]
     data = "".join([_HEAD, f"version = {_VERSION}\n", "findings = [\n", *lines, "]\n"]).encode()
     try:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import shutil
 import sys
-import textwrap
 from argparse import ArgumentParser, HelpFormatter, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from functools import partial
@@ -30,6 +28,8 @@ VERBS = {
 }
 """Each verb is the module of that name in mslint.commands, imported only when it is asked for."""
 
+_SOME_WIDTH = 80
+"""For what argparse formats for itself, with each option that it is told of: no need to ask for the terminal's."""
 _EXIT_CODES = "exit codes: 0 nothing to report, 1 findings, 2 usage, configuration, unreadable input or internal error"
 
 
@@ -75,6 +75,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 class _Parser(ArgumentParser):
     """Says what is wrong in one line, as all else here does; argparse would put the whole usage in front."""
 
+    def format_help(self) -> str:
+        """Return the help text, as wide as the terminal: ``_formatter`` does not ask for its width."""
+        self.formatter_class = partial(self.formatter_class, width=_width())  # type: ignore[call-arg]
+        return super().format_help()
+
     def parse_args(self, args: Sequence[str], namespace: None = None) -> Namespace:  # type: ignore[override]
         """Return the options in ``args``; what is none is named together with the option that may have been meant."""
         options, unknown = self.parse_known_args(args)
@@ -107,7 +112,7 @@ def _run(arguments: list[str]) -> int:
             usage=f"mslint {verb} [OPTIONS] {command.OPERANDS}",
             description=f"mslint {verb}: {translated(VERBS[verb])}",
             epilog=translated(_EXIT_CODES),
-            formatter_class=partial(HelpFormatter, max_help_position=32),
+            formatter_class=partial(HelpFormatter, max_help_position=32, width=_SOME_WIDTH),
             allow_abbrev=False,
         )
         command.add_arguments(parser)
@@ -160,8 +165,8 @@ def _top(arguments: list[str]) -> int:
         "mslint",
         usage="mslint [--help] [--version] COMMAND ...",
         description="\n".join([translated("commands (mslint COMMAND --help explains one):"), *map(_listed, VERBS)]),
-        epilog=textwrap.fill(translated(_EXIT_CODES), _width()),
-        formatter_class=RawDescriptionHelpFormatter,
+        epilog=_filled(translated(_EXIT_CODES)),
+        formatter_class=partial(RawDescriptionHelpFormatter, width=_SOME_WIDTH),
     )
     parser.add_argument("--lang", choices=LANGUAGES, help="English or Chinese (default: the locale's)")
     parser.add_argument("--version", action="store_true", help="print the version")
@@ -174,12 +179,19 @@ def _top(arguments: list[str]) -> int:
 
 
 def _listed(verb: str) -> str:
-    said = f"{verb:8}  {translated(VERBS[verb])}"
-    return textwrap.fill(said, _width(), initial_indent="  ", subsequent_indent=" " * 12)
+    return _filled(f"{verb:8}  {translated(VERBS[verb])}", initial_indent="  ", subsequent_indent=" " * 12)
+
+
+def _filled(text: str, initial_indent: str = "", subsequent_indent: str = "") -> str:
+    import textwrap
+
+    return textwrap.fill(text, _width(), initial_indent=initial_indent, subsequent_indent=subsequent_indent)
 
 
 def _width() -> int:
     """Return how wide argparse makes a help text."""
+    import shutil
+
     return shutil.get_terminal_size().columns - 2
 
 

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from mslint.console import UsageError, nearest
 from mslint.language import LANGUAGES, translated
@@ -184,8 +185,7 @@ def _config(file: Path, table: Mapping[str, object]) -> Config:
     )
 
 
-@dataclass(frozen=True)
-class _Reader:
+class _Reader(NamedTuple):
     """Values of the expected kinds, or an error that names file and key."""
 
     filename: str

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import accumulate
@@ -106,6 +105,8 @@ def internal_error(culprit: str, filename: str, exception: BaseException) -> str
     said = str(exception).partition("\n")[0][:200]
     message = f"{culprit} failed on {filename}: {type(exception).__name__}: {said}"
     if os.environ.get("MSLINT_DEBUG") == "1":
+        import traceback
+
         return f"{message}\n{''.join(traceback.format_exception(exception))}"
     asked = translated("internal error, please report it; MSLINT_DEBUG=1 shows the traceback")
     return f"{message} ({asked})"

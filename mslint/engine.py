@@ -124,7 +124,7 @@ def _without_findings(source: Source, rules: Sequence[AnyRule]) -> Checked:
     """Return what is left to say of a file in which the rules find nothing."""
     if not may_suppress(source.text):
         return Checked(source)
-    from mslint.source.suppression import Suppressions  # brings the tokenizer along
+    from mslint.source.suppression import Suppressions  # has many patterns to compile
 
     return Checked(source, tuple(_idle_comments(source, Suppressions(source.text), rules, ())))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 
 class Severity(str, Enum):
@@ -39,8 +40,7 @@ class Verdict(str, Enum):
     UNVERIFIED = "unverified"
 
 
-@dataclass(frozen=True, order=True)
-class Position:
+class Position(NamedTuple):
     """A place in a text: row and column, both from 1; columns count characters."""
 
     row: int

@@ -53,13 +53,20 @@ def installed(path: tuple[str, ...]) -> Iterator[os.DirEntry[str]]:
                 yield from (entry for entry in entries if entry.name.endswith((".dist-info", ".egg-info", "EGG-INFO")))
 
 
-@cache
 def _may_be_registered(group: bytes, path: tuple[str, ...]) -> bool:
     """Tell whether a distribution other than ours says something about ``group``."""
+    registered = _registered(path)
+    return registered is None or group in registered
+
+
+@cache
+def _registered(path: tuple[str, ...]) -> bytes | None:
+    """Return all that distributions other than ours register; None if only Python can tell."""
     try:
-        return any(group in _entry_points(entry) for entry in installed(path) if not entry.name.startswith("mslint-"))
+        others = [entry for entry in installed(path) if not entry.name.startswith("mslint-")]
+        return b"\n".join(map(_entry_points, others))
     except OSError:
-        return True
+        return None
 
 
 def _entry_points(entry: os.DirEntry[str]) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
@@ -133,6 +132,8 @@ def _report(
 
 
 def _listed(names: Sequence[str], output_format: str) -> str:
+    import json
+
     if output_format == "json":
         return json.dumps(names, indent=2, ensure_ascii=False) + "\n"
     return "".join(f"{json.dumps(name, ensure_ascii=False) if output_format == 'jsonl' else name}\n" for name in names)

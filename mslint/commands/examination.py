@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from codemods.registry import all_codemods
 from mslint.commands.proposals import examine
@@ -71,8 +71,7 @@ class _Task:
         return 0 if self.is_idle else len(self.source.text)
 
 
-@dataclass(frozen=True)
-class _Outcome:
+class _Outcome(NamedTuple):
     """What was found in one file; ``rests`` names what that rests on beside the file itself, None if on nothing else.
 
     ``keepable`` if all that it rests on is known; not what is known from an earlier run.
@@ -84,8 +83,7 @@ class _Outcome:
     rests: str | None = None
 
 
-@dataclass(frozen=True)
-class _Part:
+class _Part(NamedTuple):
     """What came of some of the files, what all that rests on, and whether no file was seen to change meanwhile."""
 
     outcomes: list[_Outcome]
@@ -133,9 +131,11 @@ def _rare_collections() -> Iterator[None]:
 
 
 def _results(work: Work, store: Store | None) -> Results | None:
+    if store is None:
+        return None
     from mslint.cache.results import Results
 
-    return Results(store, work.program) if store else None
+    return Results(store, work.program)
 
 
 def _recalled(tasks: Sequence[_Task], results: Results) -> dict[int, _Outcome]:
@@ -171,8 +171,8 @@ def _examined(
     processes = _processes(sum(efforts.values()), jobs)
     if processes == 1:
         examined = _Examined(work, results is not None)
-        for index in open_tasks:
-            yield index, examined.outcome(tasks[index])
+        for number, outcome in examined.outcomes([tasks[index] for index in open_tasks]):
+            yield open_tasks[number], outcome
         if results:
             results.learn(examined.written)
         return
@@ -223,24 +223,30 @@ def _parts(tasks: Sequence[_Task], efforts: dict[int, int], results: Results, pr
 
 def _examine_part(part: Sequence[_Task], work: Work, keeps: bool) -> _Part:
     examined = _Examined(work, keeps)
-    outcomes = [examined.outcome(task) for task in part]
-    return _Part(outcomes, examined.written, work.program.steady)
+    outcomes = dict(examined.outcomes(part))
+    return _Part([outcomes[number] for number in range(len(part))], examined.written, work.program.steady)
 
 
 class _Examined:
-    """Files examined one after the other; ``keeps`` if what is found is to be kept, with what it rests on."""
+    """Files examined one by one; ``keeps`` if what is found is to be kept, with what it rests on."""
 
     def __init__(self, work: Work, keeps: bool) -> None:
         self._work = work
         self._keeps = keeps
 
-    def outcome(self, task: _Task) -> _Outcome:
-        """Examine one file."""
-        codemods = all_codemods()  # a plugin that does not load is told, whatever the file
-        if task.is_idle:  # what is to be said of it does not rest on the program, which would have to be read
-            return _Outcome(check_idle(task.source, task.rules).findings, keepable=self._keeps)
-        program = self._work.program
-        program.turn_to(task.source.path)
+    def outcomes(self, tasks: Sequence[_Task]) -> Iterator[tuple[int, _Outcome]]:
+        """Yield what is found in each of ``tasks``, with its number, files that run together one after the other."""
+        waking: dict[Path, int] = {}
+        for number, task in enumerate(tasks):
+            if task.is_idle:  # what is to be said of it does not rest on the program, which would have to be read
+                yield number, _Outcome(check_idle(task.source, task.rules).findings, keepable=self._keeps)
+            else:
+                waking[task.source.path] = number
+        for path in self._work.program.together(waking) if waking else ():
+            yield waking[path], self._outcome(tasks[waking[path]])
+
+    def _outcome(self, task: _Task) -> _Outcome:
+        program, codemods = self._work.program, all_codemods()
         checked, grounds = program.noting(
             lambda: examine(task.source, task.rules, program, codemods, task.target_version)
         )

@@ -21,8 +21,7 @@ from mslint.findings import Applicability, Edit, Finding, Position, Related, Sev
 from mslint.report.markdown import markdown
 from mslint.rules.engine.unused_suppression import UnusedSuppression
 from mslint.rules.registry import AnyRule, all_rules, load
-from mslint.source.notebook import SUFFIX, stand_in
-from mslint.source.text import lines_of
+from mslint.source.text import NOTEBOOK_SUFFIX, lines_of, stand_in
 
 FIX_ALL = "source.fixAll.mslint"
 _PAUSE = 0.3
@@ -87,7 +86,9 @@ class _Session:
     def opened(self, params: types.DidOpenTextDocumentParams) -> None:
         """Look at a text for the first time."""
         path = _path(params.text_document.uri)
-        if path is not None and not params.text_document.uri.endswith(SUFFIX):  # the JSON of a notebook is no Python
+        if path is not None and not params.text_document.uri.endswith(
+            NOTEBOOK_SUFFIX
+        ):  # the JSON of a notebook is no Python
             self._open_as(path, params.text_document.uri)
 
     async def changed(self, params: types.DidChangeTextDocumentParams) -> None:
@@ -307,7 +308,7 @@ def _path(uri: str) -> Path | None:
 
 
 def _home(path: Path) -> Path:
-    return stand_in(path) if path.suffix == SUFFIX else path
+    return stand_in(path) if path.suffix == NOTEBOOK_SUFFIX else path
 
 
 def _documentation(rule: AnyRule) -> str:

@@ -13,8 +13,7 @@ from mslint.commands.rewriting import Rewritten
 from mslint.config import VerifySettings
 from mslint.console import UsageError
 from mslint.findings import Verdict
-from mslint.source.notebook import SUFFIX
-from mslint.source.text import Unreadable, shown
+from mslint.source.text import NOTEBOOK_SUFFIX, Unreadable, shown
 
 if TYPE_CHECKING:
     from mslint.program.project import Program
@@ -77,7 +76,7 @@ def _scripts(group: Group, program: Program) -> set[Path]:
     """Return the scripts that run a changed file of ``group``."""
     changed = [result.source.path for result in group if result.changed]
     users = {user for path in changed for user in program.users(path) if program.is_script(user)}
-    return {user for user in users if not user.name.endswith(f"{SUFFIX}.py")}
+    return {user for user in users if not user.name.endswith(f"{NOTEBOOK_SUFFIX}.py")}
 
 
 def _rewrites_notebook(group: Group) -> bool:

@@ -16,8 +16,7 @@ from mslint.console import UsageError
 from mslint.engine import syntax_error
 from mslint.findings import Verdict
 from mslint.language import translated
-from mslint.source.notebook import SUFFIX
-from mslint.source.text import Source, Unreadable, read, shown
+from mslint.source.text import NOTEBOOK_SUFFIX, Source, Unreadable, read, shown
 
 if TYPE_CHECKING:
     from mslint.verify import Verification
@@ -129,7 +128,7 @@ def _fill_in(options: Namespace, config: Config) -> None:
 
 def _require_sense(options: Namespace) -> None:
     for path in (options.script, options.against):
-        if path is not None and path.suffix == SUFFIX:
+        if path is not None and path.suffix == NOTEBOOK_SUFFIX:
             raise UsageError(
                 translated(
                     "{path}: notebooks are not run; `jupyter nbconvert --to script {path}` makes a script of it",

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mslint.config import Config, Configurations, Version, parse_version, read_config
 from mslint.console import UsageError, error, remedy, warning
@@ -19,11 +19,11 @@ from mslint.language import translated
 from mslint.rules.registry import AnyRule, all_rules
 from mslint.rules.selection import check_selectors, selected
 from mslint.source.files import located, matched, patterns, python_files
-from mslint.source.notebook import SUFFIX, Notebook, stand_in
-from mslint.source.text import Source, Unreadable, decode, read, shown
+from mslint.source.text import NOTEBOOK_SUFFIX, Source, Unreadable, decode, read, shown, stand_in
 
 if TYPE_CHECKING:
     from mslint.program.project import Program
+    from mslint.source.notebook import Notebook
 
 STDIN = Path("-")
 
@@ -82,8 +82,7 @@ def _version(text: str) -> Version:
         raise argparse.ArgumentTypeError(str(problem)) from None
 
 
-@dataclass(frozen=True)
-class Wishes:
+class Wishes(NamedTuple):
     """What the command line says: it goes before what the configurations say."""
 
     select: tuple[str, ...] | None = None
@@ -145,7 +144,7 @@ class Work:
             typed = None
         if typed is not None:
             return Program([typed.path], {typed.path: typed.text})
-        scripts = [path for path in self.files if path.suffix != SUFFIX]
+        scripts = [path for path in self.files if path.suffix != NOTEBOOK_SUFFIX]
         texts = {stand_in(path): notebook.text for path, notebook in self.notebooks.items()}
         return Program([*scripts, *texts], texts)
 
@@ -153,7 +152,7 @@ class Work:
     def notebooks(self) -> dict[Path, Notebook]:
         """The notebooks among the files, those that can be read."""
         found: dict[Path, Notebook] = {}
-        for path in [STDIN] * self.takes_stdin + [path for path in self.files if path.suffix == SUFFIX]:
+        for path in [STDIN] * self.takes_stdin + [path for path in self.files if path.suffix == NOTEBOOK_SUFFIX]:
             with suppress(Unreadable):  # whoever reads the sources is told
                 source = self._standard_input if path == STDIN else read(path)
                 if source is not None and source.notebook is not None:

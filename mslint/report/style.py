@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from mslint.findings import Finding, Severity
 
 _COLOURS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "36"}
 
 
-@dataclass(frozen=True)
-class Style:
+class Style(NamedTuple):
     """Ways to set off a piece of text."""
 
     colour: bool

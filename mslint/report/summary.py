@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from mslint.findings import Applicability, Finding
 from mslint.language import counted, translated
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """How a check went: whether all could be checked, and how many findings a baseline silenced or holds in vain."""
 
     complete: bool

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -21,5 +20,7 @@ def evidence_of(code: str) -> Mapping[str, object] | None:
 
 @cache
 def _table() -> Mapping[str, Mapping[str, object]]:
+    import json
+
     rules: Mapping[str, Mapping[str, object]] = json.loads(_TABLE.read_text(encoding="utf-8"))["rules"]
     return rules

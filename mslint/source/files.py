@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mslint.source.text import Unreadable, require_regular, unreadable
+from mslint.source.text import NOTEBOOK_SUFFIX, Unreadable, require_regular, unreadable
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -97,7 +97,7 @@ def _walk(root: Path, excluded: Exclusion, complain: Complaint) -> Iterator[Path
         for entry in entries:
             path, absolute = folder / entry.name, resolved / entry.name
             is_folder = entry.is_dir(follow_symlinks=False)
-            if _skipped(path) if is_folder else not entry.name.endswith((".py", ".ipynb")):
+            if _skipped(path) if is_folder else not entry.name.endswith((".py", NOTEBOOK_SUFFIX)):
                 continue
             if excluded(absolute, is_folder) or _ignored(absolute, is_folder, rules):
                 continue

@@ -21,9 +21,8 @@ from itertools import count
 from pathlib import Path
 
 from mslint.findings import Applicability, Edit, Finding, Fix, Position, Related
-from mslint.source.text import Source, Unreadable, lines_of, position_at
+from mslint.source.text import NOTEBOOK_SUFFIX, Source, Unreadable, lines_of, position_at, stand_in
 
-SUFFIX = ".ipynb"
 _REPAIR = "open and save it in Jupyter, or exclude it"
 _PYTHON_CELLS = frozenset({"%%capture", "%%debug", "%%ipytest", "%%prun", "%%time", "%%timeit"})
 """The cell magics below which there is Python that runs in the notebook's own process."""
@@ -161,11 +160,6 @@ class Notebook:
 
     def _lost(self, what: str) -> Unreadable:
         return Unreadable(self.filename, None, f"the rewrite does not keep {what}", "leave it out, or rewrite by hand")
-
-
-def stand_in(path: Path) -> Path:
-    """Return the name that the program, which knows Python files alone, has for the notebook at ``path``."""
-    return path.with_name(f"{path.name}.py")
 
 
 def decode_notebook(data: bytes, path: Path, filename: str) -> Source:
@@ -410,13 +404,13 @@ def _retold(message: str, own: Notebook | None, notebooks: Mapping[Path, Noteboo
         told = " and ".join(f"{word} {place.row} of cell {cell}" for cell, place in places)
         return told + (match["of"] or "").removesuffix(".py")
 
-    return _PLACE.sub(by_cell, message).replace(f"{SUFFIX}.py", SUFFIX)
+    return _PLACE.sub(by_cell, message).replace(f"{NOTEBOOK_SUFFIX}.py", NOTEBOOK_SUFFIX)
 
 
 def _named(name: str, notebooks: Mapping[Path, Notebook]) -> Notebook | None:
     """Return the notebook that messages call ``name``, by its own name or the one that the program has for it."""
     name = name.removesuffix(".py")
-    if not name.endswith(SUFFIX):
+    if not name.endswith(NOTEBOOK_SUFFIX):
         return None
     found = (notebook for path, notebook in notebooks.items() if name in (notebook.filename, str(path), path.name))
     return next(found, None)

@@ -18,9 +18,11 @@ from mslint.language import translated
 if TYPE_CHECKING:
     from mslint.source.notebook import Notebook
 
+NOTEBOOK_SUFFIX = ".ipynb"
+
 _SAVE_AS_UTF8 = "save the file as UTF-8, or name its encoding in the first line (`# -*- coding: gbk -*-`)"
-_LINE_END = re.compile(r"\r\n|\r|\n")
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+_LINE_END = r"\r\n|\r|\n"
+_LINE = r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+"
 
 
 class Unreadable(Exception):
@@ -76,9 +78,14 @@ class Source:
         return codecs.BOM_UTF8 + body if self.bom else body
 
 
+def stand_in(path: Path) -> Path:
+    """Return the name that the program, which knows Python files alone, has for the notebook at ``path``."""
+    return path.with_name(f"{path.name}.py")
+
+
 def read(path: Path) -> Source:
     """Read the Python file or notebook at ``path``, or the notebook that a program calls so (see Source)."""
-    if path.name.endswith(".ipynb.py") and not path.exists():
+    if path.name.endswith(f"{NOTEBOOK_SUFFIX}.py") and not path.exists():
         path = path.with_suffix("")
     filename = shown(path)
     try:
@@ -114,7 +121,7 @@ def unreadable(path: Path, error: OSError) -> Unreadable:
 
 def decode(data: bytes, path: Path, filename: str) -> Source:
     """Take ``data`` as Python source, by its byte order mark and coding line (PEP 263), or as a notebook of it."""
-    if path.suffix == ".ipynb":
+    if path.suffix == NOTEBOOK_SUFFIX:
         from mslint.source.notebook import decode_notebook
 
         return decode_notebook(data, path, filename)
@@ -154,12 +161,12 @@ def may_suppress(text: str) -> bool:
 
 def lines_of(text: str) -> list[str]:
     """Split ``text`` into rows as Python does (``\\n``, ``\\r\\n`` and ``\\r`` only), line ends kept."""
-    return _LINE.findall(text)
+    return re.findall(_LINE, text)
 
 
 def line_starts(text: str) -> list[int]:
     """Return where each row of ``text`` begins, the empty one behind a last line end included."""
-    return [0, *(match.end() for match in _LINE_END.finditer(text))]
+    return [0, *(match.end() for match in re.finditer(_LINE_END, text))]
 
 
 def position_at(text: str, offset: int) -> Position:

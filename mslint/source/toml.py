@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Mapping
@@ -11,16 +10,15 @@ from pathlib import Path
 from mslint.console import UsageError
 from mslint.source.text import shown
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-_PLACE = re.compile(r" \(at line (\d+), column (\d+)\)$")
+_PLACE = r" \(at line (\d+), column (\d+)\)$"
 
 
 def read_toml(file: Path) -> Mapping[str, object]:
     """Return what stands in ``file``. Raises UsageError, with the place, if it cannot be read as TOML."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
     try:
         return tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except OSError as error:
@@ -30,7 +28,7 @@ def read_toml(file: Path) -> Mapping[str, object]:
             f"{shown(file)}: byte 0x{error.object[error.start]:02x} is not UTF-8; save it as UTF-8"
         ) from None
     except tomllib.TOMLDecodeError as error:
-        place = _PLACE.search(str(error))
+        place = re.search(_PLACE, str(error))
         where, what = (f":{place[1]}:{place[2]}", str(error)[: place.start()]) if place else ("", str(error))
         raise UsageError(f"{shown(file)}{where}: is no TOML ({what}); correct it") from None
     except RecursionError:
@@ -39,4 +37,6 @@ def read_toml(file: Path) -> Mapping[str, object]:
 
 def quoted(text: str) -> str:
     """Return ``text`` as TOML writes it: as JSON does, but for the one control character that JSON leaves alone."""
+    import json
+
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -32,26 +32,33 @@ def test_nothing_heavy_is_imported_without_need(tmp_path: Path, arguments: list[
     assert result.stdout.splitlines()[-1] == "0", result.stderr
 
 
-def test_a_file_in_which_no_rule_can_fire_costs_few_imports(tmp_path: Path) -> None:
+def imported(*arguments: str, cwd: Path) -> set[str]:
+    """Return what a run of ``mslint`` with ``arguments`` imports, beside what Python starts with."""
+    code = "known = {*sys.modules}; from mslint.cli import main; main(sys.argv[1:]); print(*{*sys.modules} - known)"
+    return set(python("-c", f"import sys; {code}", *arguments, cwd=cwd).stdout.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize("table", ["", "[tool.mslint]\nignore = ['MS2']\n"])
+def test_a_file_in_which_no_rule_can_fire_costs_few_imports(tmp_path: Path, table: str) -> None:
     """What these modules cost to import is more than what the file costs to check."""
     (tmp_path / "plain.py").write_text("import torch\n")
-    code = "import sys; from mslint.cli import main; main(sys.argv[1:]); print(*sorted(sys.modules))"
-    result = python("-c", code, "check", "plain.py", cwd=tmp_path)
-    loaded = set(result.stdout.splitlines()[-1].split())
-    heavy = {
-        "libcst",
-        "networkx",
-        "mindspore",
-        "pathspec",
-        "numpy",
-        "rich",
-        "pygls",
-        "asyncio",
-        "email.message",
-        "difflib",
-    }
-    assert loaded & (heavy | {"importlib.metadata", "multiprocessing", "sqlite3", "mslint.source.identity"}) == set()
-    assert len([name for name in loaded if name.startswith(("mslint.", "codemods."))]) < 50
+    (tmp_path / "pyproject.toml").write_text(table)
+    loaded = imported("check", "plain.py", cwd=tmp_path)
+    libraries = {"libcst", "networkx", "mindspore", "pathspec", "numpy", "rich", "pygls"}
+    of_python = {
+        "asyncio", "difflib", "email.message", "hashlib", "importlib.metadata", "json", "multiprocessing", "random", "shutil",
+        "sqlite3", "tempfile", "textwrap", "traceback",
+    }  # fmt: skip
+    parts = {"mslint.cache", "mslint.program", "mslint.semantics", "mslint.verify"}
+    ours = {"mslint.source.identity", "mslint.source.notebook", "mslint.source.suppression", "mslint.source.write"}
+    assert loaded & (libraries | of_python | parts | ours) == set()
+    assert len([name for name in loaded if name.startswith(("mslint", "codemods"))]) < 35
+
+
+def test_the_version_costs_hardly_any_imports(tmp_path: Path) -> None:
+    loaded = imported("--version", cwd=tmp_path)
+    ours = {name for name in loaded if name.startswith(("mslint", "codemods"))}
+    assert ours == {"mslint", *(f"mslint.{name}" for name in ("cli", "console", "language", "shadowing"))}
 
 
 def test_the_working_directory_shadows_nothing(tmp_path: Path) -> None:
