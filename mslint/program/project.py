@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cached_property
 from pathlib import Path
@@ -54,23 +54,27 @@ class Program(Modules):
         self._texts: dict[Path, bytes] = {}
         self._import_rows: dict[Path, tuple[frozenset[str], frozenset[bytes]]] = {}
         self._all_imports_known = False
-        self._company: frozenset[Path] = frozenset()
 
-    def turn_to(self, path: Path) -> None:
-        """Let go of what was worked out for files that imports do not connect with ``path``, if it has become much.
+    def together(self, paths: Iterable[Path]) -> Iterator[Path]:
+        """Yield ``paths``, those one after the other that imports connect.
 
-        It is worked out anew where it is asked for again, and is the same then.
+        What was worked out for others is let go, if it has become much: it is worked out anew where it is asked for again,
+        and is the same then.
         """
-        company = self._company
-        if path not in company:
-            company = _closure(path, lambda file: self.imported(file) | self.importers(file))
-            if len(company) == 1:  # on its own it takes little, and what comes next may go on with what is there
-                return
-        if self._trees.size > (_MUCH if company is not self._company else _TOO_MUCH):
+        left = dict.fromkeys(paths)
+        while left:
+            company = _closure(next(iter(left)), lambda path: self.imported(path) | self.importers(path))
+            self._let_go(_MUCH)
+            for path in [path for path in left if path in company]:
+                self._let_go(_TOO_MUCH)
+                yield path
+                del left[path]
+
+    def _let_go(self, most: int) -> None:
+        if self._trees.size > most:
             self._trees = Trees()
             self._bodies.clear()
             self._remembered.clear()
-        self._company = company
 
     def value(self, fact: Fact) -> object:
         """Return the answer to ``fact``, without the rows in it, for it to be compared with that of another program."""
