@@ -61,9 +61,8 @@ def check_source(source: Source, rules: Iterable[AnyRule], program: Program) -> 
     unparsable = None if program.parses(source.path, source.text) else syntax_error(source)
     if unparsable:
         return Checked(source, (unparsable,))
-    tree = program.tree(source.path) if live and program.text(source.path) == source.text else None
-    if tree is not None:
-        live = [rule for rule in live if passes(rule, tree)]
+    if program.text(source.path) == source.text:
+        live = passing(live, program.tree(source.path))
     return _run(source, rules, live, program) if live else _without_findings(source, rules)
 
 
@@ -86,12 +85,14 @@ def can_fire(rule: AnyRule, text: str) -> bool:
     return _holds(text, rule.triggers) and (not rule.context or _holds(text, rule.context))
 
 
-def passes(rule: AnyRule, tree: ast.Module) -> bool:
-    """Tell whether the syntax ``tree`` of a file holds the constructs without which ``rule`` finds nothing."""
-    if not rule.screen:
-        return True
+def passing(rules: Sequence[AnyRule], tree: ast.Module | None) -> list[AnyRule]:
+    """Return those of ``rules`` that may find something in a file with the syntax ``tree``: all, where that is not known."""
+    return [rule for rule in rules if tree is None or _passes(rule, tree)]
+
+
+def _passes(rule: AnyRule, tree: ast.Module) -> bool:
     module, _, function = rule.screen.partition(":")
-    return bool(getattr(import_module(module), function)(tree))
+    return not function or bool(getattr(import_module(module), function)(tree))
 
 
 def _holds(text: str, words: tuple[bytes, ...]) -> bool:

@@ -11,13 +11,14 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from codemods.registry import all_codemods
+from codemods.registry import AnyCodemod, all_codemods
 from mslint.commands.proposals import examine
 from mslint.commands.work import Work
 from mslint.config import Version
 from mslint.console import Progress, error
-from mslint.engine import Checked, check_idle, live_rules
+from mslint.engine import Checked, check_idle, live_rules, passing
 from mslint.findings import Finding
+from mslint.program.trees import parsed
 from mslint.rules.registry import AnyRule, Narrowed
 from mslint.source.text import Source
 
@@ -60,15 +61,15 @@ class _Task:
         rules = [(rule.code, sorted(rule.severities) if isinstance(rule, Narrowed) else None) for rule in self.rules]
         return (rules, self.target_version, self.source.filename, str(Path.cwd()))
 
-    @cached_property
-    def is_idle(self) -> bool:
-        """Whether no rule can fire in it."""
-        return not live_rules(self.rules, self.source.text)
-
     @property
+    def is_idle(self) -> bool:
+        """Whether no rule can fire in it, which is known without the program."""
+        return not self.effort or not passing(live_rules(self.rules, self.source.text), parsed(self.source.text))
+
+    @cached_property
     def effort(self) -> int:
-        """How much work it is, in characters."""
-        return 0 if self.is_idle else len(self.source.text)
+        """How much work it may be, in characters."""
+        return len(self.source.text) if live_rules(self.rules, self.source.text) else 0
 
 
 class _Outcome(NamedTuple):
@@ -236,6 +237,7 @@ class _Examined:
 
     def outcomes(self, tasks: Sequence[_Task]) -> Iterator[tuple[int, _Outcome]]:
         """Yield what is found in each of ``tasks``, with its number, files that run together one after the other."""
+        codemods = all_codemods()  # a plugin that does not load is told, whatever the files
         waking: dict[Path, int] = {}
         for number, task in enumerate(tasks):
             if task.is_idle:  # what is to be said of it does not rest on the program, which would have to be read
@@ -243,10 +245,10 @@ class _Examined:
             else:
                 waking[task.source.path] = number
         for path in self._work.program.together(waking) if waking else ():
-            yield waking[path], self._outcome(tasks[waking[path]])
+            yield waking[path], self._outcome(tasks[waking[path]], codemods)
 
-    def _outcome(self, task: _Task) -> _Outcome:
-        program, codemods = self._work.program, all_codemods()
+    def _outcome(self, task: _Task, codemods: Sequence[AnyCodemod]) -> _Outcome:
+        program = self._work.program
         checked, grounds = program.noting(
             lambda: examine(task.source, task.rules, program, codemods, task.target_version)
         )

@@ -30,7 +30,7 @@ class Trees:
             self._kept.move_to_end(path)
         else:
             text = read(path)
-            self._kept[path] = (None if text is None else _parsed(text), len(text or ""))
+            self._kept[path] = (None if text is None else parsed(text), len(text or ""))
             self._size += len(text or "")
             while self._size > _MOST_TEXT and len(self._kept) > 1:
                 self._size -= self._kept.popitem(last=False)[1][1]
@@ -44,7 +44,8 @@ class Trees:
         return trees
 
 
-def _parsed(text: str) -> ast.Module | None:
+def parsed(text: str) -> ast.Module | None:
+    """Return the tree of ``text``, or None if Python cannot parse it."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes and the like: other tools' business
