@@ -84,7 +84,7 @@ def test_a_second_run_examines_and_parses_nothing(
     def refused(text: str) -> None:
         raise AssertionError("parsed")
 
-    monkeypatch.setattr(trees, "_parsed", refused)
+    monkeypatch.setattr(trees, "parsed", refused)
     assert cli("check", "--output-format", "json") == first
     assert examined == []
     assert (project / ".mslint_cache" / ".gitignore").read_text().endswith("*\n")
