@@ -18,8 +18,8 @@ from mslint.config import Version
 from mslint.console import Progress, error
 from mslint.engine import Checked, check_idle, live_rules, passing
 from mslint.findings import Finding
-from mslint.program.trees import parsed
 from mslint.rules.registry import AnyRule, Narrowed
+from mslint.source.parsing import parsed
 from mslint.source.text import Source
 
 if TYPE_CHECKING:

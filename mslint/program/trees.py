@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Container
 from pathlib import Path
+
+from mslint.source.parsing import parsed
 
 _MOST_TEXT = 10_000_000
 """Trees are kept for so many characters of source, more than the largest programs have: they take 43 times as many bytes."""
@@ -42,13 +43,3 @@ class Trees:
         trees._kept = OrderedDict((path, known) for path, known in self._kept.items() if path not in paths)
         trees._size = sum(size for _, size in trees._kept.values())
         return trees
-
-
-def parsed(text: str) -> ast.Module | None:
-    """Return the tree of ``text``, or None if Python cannot parse it."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # invalid escapes and the like: other tools' business
-            return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
