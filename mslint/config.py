@@ -90,17 +90,20 @@ class Configurations:
     def __init__(self, given: Config | None = None) -> None:
         self._given = given
         self._known: dict[Path, Config] = {}
-        self._real: dict[Path, Path] = {}
+        self._by_name: dict[str, Config] = {}
 
     def of(self, file: Path) -> Config:
         """Return the configuration for ``file``."""
-        return self.within(file.parent)
+        return self._within(os.path.dirname(file))
 
     def within(self, folder: Path) -> Config:
         """Return the configuration for what lies in ``folder``."""
-        if folder not in self._real:
-            self._real[folder] = Path(os.path.realpath(folder))
-        return self.at(self._real[folder])
+        return self._within(str(folder))
+
+    def _within(self, folder: str) -> Config:
+        if folder not in self._by_name:
+            self._by_name[folder] = self.at(Path(os.path.realpath(folder)))
+        return self._by_name[folder]
 
     def at(self, folder: Path) -> Config:
         """Return the configuration for what lies in ``folder``, which is absolute and free of symbolic links."""

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mslint.source.text import NOTEBOOK_SUFFIX, Unreadable, require_regular, unreadable
 
@@ -49,7 +49,7 @@ def python_files(
     loops do no harm and nothing outside is met.
     """
     named: list[Path] = []
-    walked: list[Path] = []
+    walked: list[_Walked] = []
     for path in paths:
         if os.path.isdir(path):
             walked += _walk(path, excluded, complain)
@@ -57,9 +57,19 @@ def python_files(
             named.append(path)
     first: dict[str, Path] = {}
     # Named files and real ones first: of several names for one file, those are what the user knows it by.
-    for path in [*named, *sorted(walked, key=lambda file: (file.is_symlink(), file))]:
+    for path in named:
         first.setdefault(os.path.realpath(path), path)
-    return sorted(first.values())
+    for file in sorted(walked, key=lambda file: (file.is_link, file.path.parts)):
+        first.setdefault(file.real, file.path)
+    return sorted(first.values(), key=lambda path: path.parts)
+
+
+class _Walked(NamedTuple):
+    """A file that was met in a folder, and where it really lies."""
+
+    path: Path
+    real: str
+    is_link: bool
 
 
 def located(path: Path) -> Path:
@@ -81,7 +91,7 @@ def _is_there(path: Path, complain: Complaint) -> bool:
     return False
 
 
-def _walk(root: Path, excluded: Exclusion, complain: Complaint) -> Iterator[Path]:
+def _walk(root: Path, excluded: Exclusion, complain: Complaint) -> Iterator[_Walked]:
     above = _ignore_files_above(root)
     if _ignored(root.resolve(), True, above):
         above = []  # Asked for by name: what ignores the folder as a whole says nothing about what is in it.
@@ -95,16 +105,19 @@ def _walk(root: Path, excluded: Exclusion, complain: Complaint) -> Iterator[Path
             complain(unreadable(folder, error))
             continue
         for entry in entries:
-            path, absolute = folder / entry.name, resolved / entry.name
             is_folder = entry.is_dir(follow_symlinks=False)
-            if _skipped(path) if is_folder else not entry.name.endswith((".py", NOTEBOOK_SUFFIX)):
+            if not is_folder and not entry.name.endswith((".py", NOTEBOOK_SUFFIX)):
+                continue
+            path, absolute = folder / entry.name, resolved / entry.name
+            if is_folder and _skipped(path):
                 continue
             if excluded(absolute, is_folder) or _ignored(absolute, is_folder, rules):
                 continue
             if is_folder:
                 pending.append((path, absolute, rules))
             elif _is_file(path, complain) and not _generated(path):
-                yield path
+                is_link = entry.is_symlink()
+                yield _Walked(path, os.path.realpath(path) if is_link else str(absolute), is_link)
 
 
 def _is_file(path: Path, complain: Complaint) -> bool:
