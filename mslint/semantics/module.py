@@ -10,10 +10,10 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import libcst as cst
-from libcst.metadata import CodeRange, PositionProvider
-from libcst.metadata.position_provider import PositionProvidingCodegenState
 
 from mslint.findings import Edit, Position
+from mslint.semantics.positions import Positions
+from mslint.source.parsing import parsed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -313,12 +313,9 @@ class Module:
         return None
 
     @cached_property
-    def _positions(self) -> dict[cst.CSTNode, CodeRange]:
-        # PositionProvider by way of MetadataWrapper also walks the tree with a visitor, which doubles its cost.
-        provider = PositionProvider()
-        state = PositionProvidingCodegenState(self.tree.default_indent, self.tree.default_newline, provider=provider)
-        self.tree._codegen(state)
-        return dict(provider._computed)  # type: ignore[arg-type]
+    def _positions(self) -> Positions:
+        read = parsed(self.source.text)
+        return Positions(self.tree, self.parents, read.body if read is not None else None)
 
     def start(self, node: cst.CSTNode) -> Position:
         """Return where ``node`` starts, whitespace and comments before it apart."""

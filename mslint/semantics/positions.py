@@ -1,0 +1,83 @@
+"""Where the nodes of a tree stand, worked out for the statements that are asked about.
+
+libcst knows no positions: they come from writing the code out, which for a whole file costs as much as parsing it. So only
+the method or module-level statement that holds a node is written out; in which row that starts, Python's own parser says,
+whose statements are the same ones.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+
+import libcst as cst
+from libcst.metadata import CodePosition, CodeRange, PositionProvider
+from libcst.metadata.position_provider import PositionProvidingCodegenState
+
+_Places = dict[cst.CSTNode, CodeRange]
+
+
+class Positions:
+    """The positions of the nodes of ``tree``, as ``libcst.metadata.PositionProvider`` has them.
+
+    ``parents`` holds the node above each node, ``statements`` are those of the same text as ``ast`` reads it; None if it
+    cannot.
+    """
+
+    def __init__(
+        self, tree: cst.Module, parents: Mapping[cst.CSTNode, cst.CSTNode], statements: Sequence[ast.stmt] | None
+    ) -> None:
+        self._tree = tree
+        self._parents = parents
+        self._statements = statements
+        self._known: dict[cst.CSTNode, _Places] = {}
+
+    def __getitem__(self, node: cst.CSTNode) -> CodeRange:
+        unit, row, indents = self._unit(node)
+        if unit not in self._known:
+            self._known[unit] = self._places(unit, row, indents)
+        return self._known[unit][node]
+
+    def _unit(self, node: cst.CSTNode) -> tuple[cst.CSTNode, int, list[str]]:
+        """Return the node to write out for the position of ``node``, the row that it starts in, and what indents it."""
+        above = [node]
+        while above[-1] is not self._tree:
+            above.append(self._parents[above[-1]])
+        statements, block, indents = self._statements, above.pop(), list[str]()
+        while above and statements is not None:
+            statement = above.pop()
+            twin = statements[_number(block, statement)]
+            body: cst.CSTNode | None = statement.body if isinstance(statement, cst.ClassDef) else None
+            if not (len(above) > 1 and above[-1] is body and isinstance(body, cst.IndentedBlock)):
+                return statement, twin.lineno, indents
+            assert isinstance(twin, ast.ClassDef)
+            statements, block = twin.body, above.pop()
+            indents.append(self._tree.default_indent if body.indent is None else body.indent)
+        return self._tree, 1, []
+
+    def _places(self, unit: cst.CSTNode, row: int, indents: list[str]) -> _Places:
+        provider = PositionProvider()
+        state = PositionProvidingCodegenState(self._tree.default_indent, self._tree.default_newline, provider=provider)
+        state.indent_tokens.extend(indents)
+        unit._codegen(state)
+        found: _Places = dict(provider._computed)  # type: ignore[arg-type]
+        if unit is self._tree:
+            return found
+        # Empty rows, comments and decorators come before the row that counts as the first.
+        before = row - found[unit].start.line
+        return {node: _moved(place, before) for node, place in found.items()}
+
+
+def _number(block: cst.CSTNode, statement: cst.CSTNode) -> int:
+    """Return the number of ``statement`` in ``block`` as ``ast`` counts: each of several in one row is one."""
+    number = 0
+    for item in block.body:  # type: ignore[attr-defined]
+        if item is statement:
+            break
+        number += len(item.body) if isinstance(item, cst.SimpleStatementLine) else 1
+    return number
+
+
+def _moved(place: CodeRange, rows: int) -> CodeRange:
+    start, end = place.start, place.end
+    return CodeRange(CodePosition(start.line + rows, start.column), CodePosition(end.line + rows, end.column))
