@@ -493,7 +493,7 @@ class UnshardedDataset(Rule):
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
-        if not runs_of(module):  # known without the file's tree
+        if not _has_defect(module):  # which is known without the file's tree
             return
         sources = [source for site in dataset_sites(module) if (source := _source(module, site)) is not None]
         for source in sources:
@@ -513,6 +513,12 @@ class UnshardedDataset(Rule):
         return self.finding(
             module, module.start(source.node), module.end(source.node), message, related=places, subject=source
         )
+
+
+def _has_defect(module: Module) -> bool:
+    """Tell whether a run comes by a data set of the file that should be sharded."""
+    path = module.source.path.absolute()
+    return any(_is_defect(run, event) for run in runs_of(module) for event in run.events if event.place.path == path)
 
 
 def _source(module: Module, site: Site) -> UnshardedSource | None:
