@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
-from mslint import language
+from mslint import __version__, language
 from mslint.console import UsageError, abandon, error, internal_error, nearest
 from mslint.language import LANGUAGES, translated
 from mslint.shadowing import drop_working_directory
@@ -172,7 +172,7 @@ def _top(arguments: list[str]) -> int:
     parser.add_argument("--version", action="store_true", help="print the version")
     parser.translate()
     if parser.parse_args(arguments).version:
-        print(f"mslint {_version()}")
+        print(f"mslint {__version__}")
         return 0
     parser.print_help()
     return 2
@@ -193,9 +193,3 @@ def _width() -> int:
     import shutil
 
     return shutil.get_terminal_size().columns - 2
-
-
-def _version() -> str:
-    from importlib.metadata import version
-
-    return version("mslint")

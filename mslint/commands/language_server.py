@@ -6,7 +6,6 @@ import asyncio
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -14,7 +13,7 @@ from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path, to_fs_path
 
-from mslint import language
+from mslint import __version__, language
 from mslint.commands.open_files import OpenFiles
 from mslint.console import error, internal_error
 from mslint.findings import Applicability, Edit, Finding, Position, Related, Severity
@@ -42,7 +41,7 @@ def serve() -> None:
     notebooks = types.NotebookDocumentSyncOptions(
         [types.NotebookDocumentFilterWithNotebook("jupyter-notebook")], save=True
     )
-    server = LanguageServer("mslint", version("mslint"), notebook_document_sync=notebooks)
+    server = LanguageServer("mslint", __version__, notebook_document_sync=notebooks)
     session = _Session(server)
     actions = types.CodeActionOptions([types.CodeActionKind.QuickFix, FIX_ALL], resolve_provider=True)
     for feature, answer, options in (

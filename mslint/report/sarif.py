@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import quote
 
+from mslint import __version__
 from mslint.findings import Edit, Finding, Fix, Position, Related, Severity
 from mslint.report.fingerprints import fingerprints
 from mslint.report.markdown import markdown, plain
@@ -27,7 +27,7 @@ def render(findings: Sequence[Finding], texts: Mapping[str, str], documentation:
     marks = fingerprints(findings, texts)
     run = {
         "tool": {
-            "driver": {"name": "mslint", "semanticVersion": version("mslint"), "rules": _rules(findings, documentation)}
+            "driver": {"name": "mslint", "semanticVersion": __version__, "rules": _rules(findings, documentation)}
         },
         "columnKind": "unicodeCodePoints",
         "results": [_result(finding, mark) for finding, mark in zip(findings, marks, strict=True)],
