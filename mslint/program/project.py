@@ -32,10 +32,8 @@ _IMPORT = re.compile(
 """A row that imports, also such as stand in a longer text: the module and the names taken from it, or the modules."""
 _DEEPEST = 6
 """So many files are asked for what a name means that one takes from another."""
-_MUCH = 1_000_000
-"""Of so many characters of source, trees and what was worked out on them take some 150 MB."""
-_TOO_MUCH = 4_000_000
-"""Nor is more than this kept of one program, though much of it may be worked out anew then."""
+_MUCH = 4_000_000
+"""Of so many characters of source, trees and what was worked out on them take some 600 MB."""
 
 
 class Program(Modules):
@@ -58,23 +56,23 @@ class Program(Modules):
     def together(self, paths: Iterable[Path]) -> Iterator[Path]:
         """Yield ``paths``, those one after the other that imports connect.
 
-        What was worked out for others is let go, if it has become much: it is worked out anew where it is asked for again,
-        and is the same then.
+        What was worked out for others is let go, and if it has become much, for these, too: it is worked out anew where it
+        is asked for again, and is the same then.
         """
         left = dict.fromkeys(paths)
         while left:
             company = _closure(next(iter(left)), lambda path: self.imported(path) | self.importers(path))
-            self._let_go(_MUCH)
             for path in [path for path in left if path in company]:
-                self._let_go(_TOO_MUCH)
                 yield path
                 del left[path]
+                if self._trees.size > _MUCH:
+                    self._let_go()
+            self._let_go()
 
-    def _let_go(self, most: int) -> None:
-        if self._trees.size > most:
-            self._trees = Trees()
-            self._bodies.clear()
-            self._remembered.clear()
+    def _let_go(self) -> None:
+        self._trees = Trees()
+        self._bodies.clear()
+        self._remembered.clear()
 
     def value(self, fact: Fact) -> object:
         """Return the answer to ``fact``, without the rows in it, for it to be compared with that of another program."""
