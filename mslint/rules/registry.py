@@ -124,6 +124,7 @@ BUILT_IN = (
         "mslint.rules.loss.epsilon_add:EpsilonAdd",
         _EPSILON,
         _TENSORS,
+        "mslint.rules.loss.epsilon_screen:adds_epsilon",
     ),
     BuiltIn(
         "MS202",
@@ -131,6 +132,7 @@ BUILT_IN = (
         "mslint.rules.loss.half_epsilon:HalfEpsilon",
         (b"e-0", b"e-1", b"e-8", b"e-9", b"eps", b"EPS", b"Eps", b"0.0000000", b"** -", b"**-"),
         _TENSORS,
+        "mslint.rules.loss.epsilon_screen:guards_half",
     ),
     BuiltIn(
         "MS203",

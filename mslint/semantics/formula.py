@@ -16,41 +16,9 @@ from mslint.semantics.cells import CellClass, is_self, method_of, self_name
 from mslint.semantics.flow import function_called, held, lineage_here, owner_of, passed, returned
 from mslint.semantics.foreign import calls_named, class_at, function_at, home_of, users_of
 from mslint.semantics.module import Binding, Module, find
+from mslint.semantics.operations import SPELLINGS, operation_called
 from mslint.semantics.reaching import reaching
 
-_SPELLINGS = {
-    "add": "add tensoradd",
-    "subtract": "sub subtract tensorsub",
-    "multiply": "mul multiply tensormul",
-    "divide": "div divide realdiv truedivide tensordiv divnonan",
-    "power": "pow pows power tensorpow",
-    "negative": "neg negative",
-    "square": "square",
-    "sqrt": "sqrt",
-    "rsqrt": "rsqrt",
-    "exp": "exp",
-    "log": "log log2 log10 log1p",
-    "absolute": "abs absolute",
-    "sum": "reducesum sum nansum",
-    "mean": "reducemean mean",
-    "norm": "norm lpnorm vectornorm",
-    "var": "var",
-    "std": "std",
-    "softmax": "softmax softmax2d",
-    "sigmoid": "sigmoid",
-    "log_softmax": "logsoftmax",
-    "cross_entropy": "crossentropyloss crossentropy softmaxcrossentropywithlogits sparsesoftmaxcrossentropywithlogits",
-    "clip": "clipbyvalue clamp clip maximum minimum relu",
-    "select": "where select maskedfill",
-    "join": "concat cat stack hstack vstack pack",
-    "same": "reshape view viewas squeeze expanddims unsqueeze cast astype float half to type transpose permute swapaxes "
-    "swapdims tile repeat broadcastto expand expandas reshapeas typeas flatten stopgradient identity copy contiguous tensor "
-    "parameter repeatelements repeatinterleave",
-    "index": "gather gatherd gathernd gatherelements take indexselect slice stridedslice split chunk maskedselect narrow "
-    "unstack",
-    "extreme": "max min amax amin reducemax reducemin argmaxwithvalue",
-}
-_OPERATIONS = {spelling: operation for operation, words in _SPELLINGS.items() for spelling in words.split()}
 _HOMES = (
     "mindspore.ops.",
     "mindspore.nn.",
@@ -183,7 +151,7 @@ def _read_call(expression: Expression, call: cst.Call) -> Formula:
     given = tuple(Expression(module, argument.value) for argument in certain if _is_operand(argument))
     name, built = operator_of(module, call)
     if name is not None:
-        operation = name if name in _SPELLINGS else _operation(name)
+        operation = name if name in SPELLINGS else _operation(name)
         return (
             Formula(expression, operation, given, built, tuple(call.args))
             if operation and given
@@ -191,7 +159,7 @@ def _read_call(expression: Expression, call: cst.Call) -> Formula:
         )
     function = call.func
     if isinstance(function, cst.Attribute):
-        operation = _OPERATIONS.get(_squashed(function.attr.value), "")
+        operation = operation_called(function.attr.value)
         # A method of a tensor: neither a function of another package nor a method of the project.
         if operation and not _is_own(module, function) and module.resolve(function) is None:
             owner = Expression(module, function.value)
@@ -259,11 +227,7 @@ def _final_activation(module: Module, name: str | None, built: cst.Call) -> str 
 
 
 def _operation(name: str) -> str:
-    return _OPERATIONS.get(_squashed(name.rpartition(".")[2]), "") if name.startswith(_HOMES) else ""
-
-
-def _squashed(name: str) -> str:
-    return name.replace("_", "").lower()
+    return operation_called(name.rpartition(".")[2]) if name.startswith(_HOMES) else ""
 
 
 def _is_own(module: Module, function: cst.Attribute) -> bool:

@@ -126,6 +126,7 @@ class EpsilonAdd(Rule):
     # A small number is written in the file, or named there.
     triggers = (b"eps", b"EPS", b"Eps", b"0.00", b"** -", b"**-", *(b"e-%d" % digit for digit in range(10)))
     context = (b"mindspore", b"construct")
+    screen = "mslint.rules.loss.epsilon_screen:adds_epsilon"
     INVALID = (
         # Softmax and sigmoid in attributes, the epsilon in another, a variable in between.
         """

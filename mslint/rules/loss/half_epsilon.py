@@ -65,6 +65,7 @@ class HalfEpsilon(Rule):
     codemod = "stable-loss"
     triggers = (b"e-0", b"e-1", b"e-8", b"e-9", b"eps", b"EPS", b"Eps", b"0.0000000", b"** -", b"**-")
     context = (b"mindspore", b"construct")
+    screen = "mslint.rules.loss.epsilon_screen:guards_half"
     INVALID = (
         # A cast, a lower bound, a type in an attribute.
         """
