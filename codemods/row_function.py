@@ -13,10 +13,11 @@ from codemods.row_operators import respelled
 from codemods.statements import comments, comments_above
 from mslint.findings import Edit, Position
 from mslint.semantics.cells import is_self, method_of, self_name
+from mslint.semantics.criteria import TENSOR_FACTS, TENSOR_METHODS
 from mslint.semantics.flow import function_called, held
 from mslint.semantics.module import Module, children, dotted, find, walk
 from mslint.semantics.rows import RowLoop, operators_run, touches
-from mslint.semantics.tensors import TENSOR_FACTS, TENSOR_METHODS, Kind, Values, loop_variables
+from mslint.semantics.tensors import Kind, Values, loop_variables
 from mslint.semantics.vectorising import Vectorised, vectorised
 
 # One operator under three names; it was measured for matrices and, apart, for a matrix and a vector.

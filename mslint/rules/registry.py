@@ -140,8 +140,16 @@ BUILT_IN = (
         "mslint.rules.loss.fragmented_slicing:FragmentedSlicing",
         (b"range(", b"enumerate(", b"zip(", b"concat", b"Concat", b"cat(", b"[:", b"[...", b", :"),
         _TENSORS,
+        "mslint.rules.loss.slicing_screen:has_fragments",
     ),
-    BuiltIn("MS204", "boolean-mask", "mslint.rules.loss.boolean_mask:BooleanMask", (b"[",), _TENSORS),
+    BuiltIn(
+        "MS204",
+        "boolean-mask",
+        "mslint.rules.loss.boolean_mask:BooleanMask",
+        (b"[",),
+        _TENSORS,
+        "mslint.rules.loss.mask_screen:has_mask",
+    ),
     BuiltIn(
         "MS301",
         "unsharded-dataset",

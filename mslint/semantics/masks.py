@@ -7,17 +7,12 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from mslint.semantics.criteria import COMPARISONS, RESHAPING_METHODS, RESHAPING_OPERATORS
 from mslint.semantics.flow import owner_of
 from mslint.semantics.inventory import inventories
 from mslint.semantics.module import Module
 from mslint.semantics.tensors import Kind, Values, values_of
 
-_COMPARING = frozenset(
-    """
-    less greater equal notequal lessequal greaterequal lt gt eq ne le ge logicaland logicalor logicalnot logicalxor isnan
-    isinf isfinite isclose inequal
-    """.split()  # noqa: SIM905
-)
 _TESTS = (cst.Is, cst.IsNot, cst.In, cst.NotIn)
 _BOOLEANS = ("mindspore.bool_", "mindspore.dtype.bool_", "bool")
 _DEEPEST = 8
@@ -71,7 +66,7 @@ def mask_origin(values: Values, node: cst.BaseExpression, depth: int = 0) -> cst
 
 def _makes_mask(values: Values, call: cst.Call) -> bool:
     name = (values.operator(call) or "").rpartition(".")[2].replace("_", "").lower()
-    if name in _COMPARING:
+    if name in COMPARISONS:
         return True
     if name == "cast":
         return len(call.args) == 2 and _is_bool(values, call.args[1].value)
@@ -79,25 +74,15 @@ def _makes_mask(values: Values, call: cst.Call) -> bool:
         method = call.func.attr.value
         if method in ("astype", "to", "type"):
             return bool(call.args) and _is_bool(values, call.args[0].value)
-        return method == "bool" or method.replace("_", "") in _COMPARING
+        return method == "bool" or method.replace("_", "") in COMPARISONS
     return False
 
 
 def _inside(values: Values, call: cst.Call, depth: int) -> cst.BaseExpression | None:
     """Return the mask that ``call`` only gives another shape."""
-    if isinstance(call.func, cst.Attribute) and call.func.attr.value in (
-        "reshape",
-        "view",
-        "flatten",
-        "squeeze",
-        "ravel",
-    ):
+    if isinstance(call.func, cst.Attribute) and call.func.attr.value in RESHAPING_METHODS:
         return mask_origin(values, call.func.value, depth + 1)
-    if (values.operator(call) or "").rpartition(".")[2].lower() in (
-        "reshape",
-        "squeeze",
-        "stop_gradient",
-    ) and call.args:
+    if (values.operator(call) or "").rpartition(".")[2].lower() in RESHAPING_OPERATORS and call.args:
         return mask_origin(values, call.args[0].value, depth + 1)
     return None
 

@@ -9,9 +9,10 @@ from itertools import pairwise
 
 import libcst as cst
 
+from mslint.semantics.criteria import ACTIVATIONS, FEWEST_ACTIVATED, FEWEST_IN_STENCIL, GLUING_OPERATORS
 from mslint.semantics.inventory import inventories
 from mslint.semantics.module import Module, dotted
-from mslint.semantics.tensors import GLUING_OPERATORS, Kind, Values, values_of
+from mslint.semantics.tensors import Kind, Values, values_of
 
 _ARITHMETIC = frozenset(
     """
@@ -21,13 +22,10 @@ _ARITHMETIC = frozenset(
     logicalor logicalnot equal notequal where select
     """.split()  # noqa: SIM905
 )
-_ACTIVATIONS = frozenset(["sigmoid", "tanh", "relu", "exp", "log", "square", "abs", "sqrt", "softplus", "gelu", "silu"])
 _SHAPING = frozenset(
     ["expanddims", "unsqueeze", "squeeze", "cast", "reshape", "view", "astype", "stopgradient", "float"]
 )
 _MOST_PIECES = 64
-_FEWEST_ACTIVATED = 3
-_FEWEST_IN_STENCIL = 5
 
 
 @dataclass(frozen=True)
@@ -299,14 +297,14 @@ def _activated(forms: _Forms, own: list[cst.Subscript]) -> Iterator[Fragments]:
         if piece is not None:
             argument = forms.module.parents[node]
             call = forms.module.parents[argument] if isinstance(argument, cst.Arg) else None
-            activated = isinstance(call, cst.Call) and len(call.args) == 1 and forms.operation(call) in _ACTIVATIONS
+            activated = isinstance(call, cst.Call) and len(call.args) == 1 and forms.operation(call) in ACTIVATIONS
             by_tensor[piece.tensor].append((piece, call if activated and isinstance(call, cst.Call) else None))
     for cuts in by_tensor.values():
         calls = [call for _, call in cuts if call is not None]
         pieces = [piece for piece, _ in cuts]
         names = {forms.operation(call) for call in calls}
         if (
-            len(calls) == len(cuts) >= _FEWEST_ACTIVATED
+            len(calls) == len(cuts) >= FEWEST_ACTIVATED
             and len(names) == 1
             and len({p.low for p in pieces}) == len(pieces)
         ):
@@ -328,7 +326,7 @@ def _stencils(forms: _Forms, computations: list[cst.BinaryOperation]) -> Iterato
             if window is not None:
                 windows[forms._tensor(window.value)].append(window)
         for tensor, cuts in windows.items():
-            if len({forms.module.code(cut) for cut in cuts}) >= _FEWEST_IN_STENCIL:
+            if len({forms.module.code(cut) for cut in cuts}) >= FEWEST_IN_STENCIL:
                 pieces = tuple(Piece(cut, tensor, None, 0, None, single=False) for cut in cuts)
                 first = min(cuts, key=forms.module.start)
                 yield Fragments(forms.module.code(cuts[0].value), first, pieces, (node,), node)

@@ -9,10 +9,20 @@ from enum import Enum
 import libcst as cst
 
 from mslint.program.operators import operators_of
+from mslint.semantics.criteria import (
+    ADDING_OPERATORS,
+    CHOOSING_OPERATORS,
+    FEWEST_ROUNDS,
+    GLUING_OPERATORS,
+    HOST_METHODS,
+    HOST_PACKAGES,
+    REDUCING_OPERATORS,
+    SCATTERING_OPERATORS,
+)
 from mslint.semantics.flow import function_called, held, owner_of
 from mslint.semantics.inventory import inventories
 from mslint.semantics.module import Module, children, dotted, find, walk
-from mslint.semantics.tensors import GLUING_OPERATORS, Kind, Values, loop_variables, values_of
+from mslint.semantics.tensors import Kind, Values, loop_variables, values_of
 
 Loop = cst.For | cst.ListComp | cst.GeneratorExp
 
@@ -75,30 +85,6 @@ _PER_ROW = frozenset(
 )
 # `mindspore.vmap` takes no body that differentiates (measured on 2.10.0): the rows of a Jacobian stay apart.
 _GRADIENTS = frozenset(["GradOperation", "grad", "value_and_grad", "jvp", "vjp", "jacfwd", "jacrev"])
-_ON_HOST = frozenset(["asnumpy", "tolist", "numpy", "nonzero", "masked_select", "argwhere", "unique"])
-_ON_HOST_PACKAGES = ("numpy", "scipy", "cv2", "random", "sklearn", "torch")
-_ADDING = frozenset(
-    """
-    add Add AddN addn sub Sub subtract Mul mul multiply TensorAdd accumulate_n
-    """.split()  # noqa: SIM905
-)
-_CHOOSING = frozenset(
-    """
-    select Select where maximum Maximum minimum Minimum logical_or LogicalOr logical_and LogicalAnd
-    masked_fill
-    """.split()  # noqa: SIM905
-)
-_SCATTERING = frozenset(
-    """
-    tensor_scatter_update TensorScatterUpdate scatter_nd_update tensor_scatter_elements tensor_scatter_add index_add IndexAdd
-    """.split()  # noqa: SIM905
-)
-_REDUCING = frozenset(
-    """
-    ReduceSum ReduceMean mean sum AddN addn reduce_mean reduce_sum Tensor TupleToArray
-    """.split()  # noqa: SIM905
-)
-_FEWEST_ROUNDS = 4
 
 
 def row_loops(module: Module, function: cst.FunctionDef) -> Iterator[RowLoop]:
@@ -188,12 +174,12 @@ class _Reader:
     def _counts_rows(self, bound: cst.CSTNode) -> bool:
         """Tell whether ``bound`` may be the length of a tensor's axis, and not of a list, nor the number of axes."""
         if isinstance(bound, cst.Integer):
-            return int(bound.value, 0) >= _FEWEST_ROUNDS
+            return int(bound.value, 0) >= FEWEST_ROUNDS
         if isinstance(bound, cst.Attribute):
             if bound.attr.value == "ndim":
                 return False
             found = list(held(self.values.module, bound))
-            return all(not isinstance(value, cst.Integer) or int(value.value, 0) >= _FEWEST_ROUNDS for value in found)
+            return all(not isinstance(value, cst.Integer) or int(value.value, 0) >= FEWEST_ROUNDS for value in found)
         if isinstance(bound, cst.Name):
             found = [binding.value for binding in self.values.reaching(bound) if binding.value is not None]
             return all(isinstance(value, cst.Name) or self._counts_rows(value) for value in found)
@@ -213,13 +199,13 @@ class _Reader:
         for call in find(block, cst.Call):
             if isinstance(call.func, cst.Subscript) or _name_of(call) == "getattr":
                 return False
-            if isinstance(call.func, cst.Attribute) and call.func.attr.value in _ON_HOST:
+            if isinstance(call.func, cst.Attribute) and call.func.attr.value in HOST_METHODS:
                 return False
             run = operators_run(self.values, call) | self._made_by(call)
             if any(_is_per_row(name) or name.rpartition(".")[2] in _GRADIENTS for name in run):
                 return False
             # numpy on plain numbers (a scale, a length) does no harm.
-            if (self.values.operator(call) or "").partition(".")[0] in _ON_HOST_PACKAGES and any(
+            if (self.values.operator(call) or "").partition(".")[0] in HOST_PACKAGES and any(
                 name in body.local or name in self.counters + self.elements for name in read_names(call)
             ):
                 return False
@@ -520,13 +506,13 @@ class _Body:
             operands = [element.value for element in operands[0].elements] + operands[1:]
         if not any(dotted(operand) == name for operand in operands):
             return None
-        if last in _ADDING:
+        if last in ADDING_OPERATORS:
             return How.ADDED, value
         if last in GLUING_OPERATORS:
             return How.GROWN, value
-        if last in _CHOOSING:
+        if last in CHOOSING_OPERATORS:
             return How.SELECTED, value
-        return (How.STORED, value) if last in _SCATTERING else None
+        return (How.STORED, value) if last in SCATTERING_OPERATORS else None
 
 
 def _picks(index: cst.BaseSlice, counters: list[str]) -> bool:
@@ -598,7 +584,7 @@ def glue_around(values: Values, node: cst.CSTNode) -> cst.Call | None:
     if _name_of(call) == "sum":
         return call
     last = (values.operator(call) or "").rpartition(".")[2]
-    return call if last in GLUING_OPERATORS or last in _REDUCING else None
+    return call if last in GLUING_OPERATORS or last in REDUCING_OPERATORS else None
 
 
 def _name_of(call: cst.Call) -> str:
@@ -633,7 +619,7 @@ def operators_run(values: Values, call: cst.Call) -> set[str]:
 def _is_per_row(name: str) -> bool:
     last = name.rpartition(".")[2]
     on_host = name.startswith(("numpy.random.", "scipy.", "cv2.", "random.")) or (
-        name.startswith(".") and last in _ON_HOST
+        name.startswith(".") and last in HOST_METHODS
     )
     return last in _PER_ROW or on_host or name.endswith(" =")
 

@@ -14,6 +14,7 @@ from typing import TypeAlias
 import libcst as cst
 
 from mslint.semantics.cells import method_of
+from mslint.semantics.criteria import GLUING_OPERATORS, TENSOR_FACTS, TENSOR_METHODS
 from mslint.semantics.flow import arguments_for, function_called, held, owner_of, returned
 from mslint.semantics.module import Binding, Module, find
 from mslint.semantics.reaching import reaching
@@ -60,23 +61,6 @@ _IDENTITIES = frozenset(
     DistributedGradReducer PipelineGradReducer
     """.split()  # noqa: SIM905
 )
-# Operators that take several tensors at once: what they are given is a list as often as a tensor.
-GLUING_OPERATORS = frozenset(
-    """
-    Concat concat cat Stack stack Pack pack AddN addn concatenate hstack vstack dstack column_stack AccumulateNV2
-    accumulate_n
-    """.split()  # noqa: SIM905
-)
-TENSOR_METHODS = frozenset(
-    """
-    reshape view astype transpose permute squeeze unsqueeze expand_dims flatten swapaxes swapdims sum mean max min abs
-    exp log sqrt square pow clip clamp float half int long bool to type_as masked_fill broadcast_to expand repeat tile
-    matmul mm bmm softmax log_softmax sigmoid tanh argmax argmin cumsum norm prod std var any all fill_diagonal copy clone
-    gather index_select scatter add sub mul div expand_as view_as reshape_as T ravel negative rsqrt triu tril flip roll
-    new_zeros new_ones logical_not ndimension gather_elements gather_nd select where contiguous masked_select amax amin
-    """.split()  # noqa: SIM905
-)
-TENSOR_FACTS = frozenset(["shape", "ndim", "dtype", "strides", "itemsize", "nbytes", "T", "mT"])
 _NUMBERS = ("len", "int", "float", "sum", "max", "min", "round", "abs")
 _MAXIMUM_DEPTH = 12
 

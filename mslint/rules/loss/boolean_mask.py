@@ -68,6 +68,7 @@ class BooleanMask(Rule):
     codemod = "masked-fill"
     triggers = (b"[",)
     context = (b"mindspore", b"construct")
+    screen = "mslint.rules.loss.mask_screen:has_mask"
     INVALID = (
         """
         from mindspore import nn, ops

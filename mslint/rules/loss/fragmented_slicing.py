@@ -95,6 +95,7 @@ class FragmentedSlicing(Rule):
     codemod = ("merge-slices", "vectorize-rows")
     triggers = (b"range(", b"enumerate(", b"zip(", b"concat", b"Concat", b"cat(", b"[:", b"[...", b", :")
     context = (b"mindspore", b"construct")
+    screen = "mslint.rules.loss.slicing_screen:has_fragments"
     INVALID = (
         # The batch dimension, results in a list that is stacked.
         """
