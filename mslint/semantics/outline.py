@@ -130,17 +130,20 @@ class Outline:
 
     def _import(self, node: ast.Import, part: Part) -> None:
         for name in node.names:
-            self._imported(name.asname or name.name.partition(".")[0], name.name)
+            # ``import a.b`` binds ``a``.
+            self._import_as(
+                name.asname or name.name.partition(".")[0], name.name if name.asname else name.name.partition(".")[0]
+            )
 
     def _import_from(self, node: ast.ImportFrom, part: Part) -> None:
         home = "." * node.level + (node.module or "")
         for name in node.names:
             if name.name != "*":
-                self._imported(name.asname or name.name, f"{home}.{name.name}")
+                self._import_as(name.asname or name.name, f"{home}.{name.name}")
             elif home.partition(".")[0] not in _EXTERNAL:
                 self._has_star = True
 
-    def _imported(self, name: str, dotted: str) -> None:
+    def _import_as(self, name: str, dotted: str) -> None:
         if dotted.partition(".")[0] in _EXTERNAL:
             self._external.add(name)
         else:
@@ -193,7 +196,7 @@ class Outline:
 
     def _called(self, call: ast.Call) -> set[str]:
         found: set[str] = set()
-        for node in self._callables(call):
+        for node in self.callables(call):
             if isinstance(node, ast.Name):
                 found.update(_operation(dotted.rpartition(".")[2]) for dotted in self._imports.get(node.id, ()))
                 if self._is_from_star(node.id):
@@ -204,7 +207,7 @@ class Outline:
         found.discard("")
         return found
 
-    def _callables(self, call: ast.Call) -> Iterator[ast.Name | ast.Attribute]:
+    def callables(self, call: ast.Call) -> Iterator[ast.Name | ast.Attribute]:
         """Yield the names and attributes that ``call`` may run, or that are called to make what it runs."""
         seen: set[str] = set()
         stack: list[ast.AST] = [call]
@@ -224,6 +227,14 @@ class Outline:
         dotted = self._imports.get(node.id, ()) if isinstance(node, ast.Name) else ()
         return {last_name(node), *(name.rpartition(".")[2] for name in dotted)}
 
+    def imported(self, node: ast.AST) -> str | None:
+        """Return the dotted name of what is imported and called ``node`` here, if that can be nothing else."""
+        root = _root(node)
+        dotted = self._imports.get(root, ())
+        if len(dotted) != 1 or any(root in names for names in (self._given, self.parameters, self._defined)):
+            return None
+        return dotted[0] + ast.unparse(node)[len(root) :]
+
     def runs_operators(self, part: Part) -> bool:
         """Tell whether ``part`` may call an operator of MindSpore, or is run as a Cell."""
         if part.is_construct:
@@ -233,13 +244,13 @@ class Outline:
         return any(
             root in self._imports or self._is_from_star(root)
             for call in calls
-            for node in self._callables(call)
+            for node in self.callables(call)
             for root in self._names(_root(node))
         )
 
     def runs_project(self, call: ast.Call) -> bool:
         """Tell whether ``call`` may run a function of the project."""
-        callables = list(self._callables(call))
+        callables = list(self.callables(call))
         if any(last_name(node) in self._defined or self.is_from_project(node) for node in callables):
             return True
         return not self.operations(call) and (not callables or any(self._is_own(_root(node)) for node in callables))

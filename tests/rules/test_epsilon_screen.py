@@ -93,6 +93,12 @@ def test_an_epsilon_without_a_stable_form_is_kept_out(inside: str) -> None:
         ("def f(x):\n    return x.astype(ms.float32) + 1e-8", False),
         ("def f(x):\n    return x.astype(ms.float16) + 1e-6", False),
         ("class Net:\n    def construct(self, x):\n        return x + 1e-6", False),
+        (
+            "class Net:\n    def construct(self, x):\n        return x\n    def f(self, x):\n        return x + 1e-8",
+            False,
+        ),
+        ("class Adam(ms.nn.Optimizer):\n    def construct(self, x):\n        return x + 1e-8", False),
+        ("class Adam(ms.experimental.optim.Optimizer):\n    def construct(self, x):\n        return x + 1e-8", True),
     ],
 )
 def test_an_epsilon_is_let_in_where_it_is_0_in_float16(text: str, is_let_in: bool) -> None:

@@ -7,8 +7,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import lru_cache
 from itertools import permutations, product
 
+from mslint.semantics.api import canonical
 from mslint.semantics.outline import Outline, first_operands, last_name, operands
 
+_CASTS = frozenset({"cast", "astype", "to", "type", "half", "tensor", "parameter"})
 _REDUCTIONS = frozenset({"var", "sum", "mean"})
 _LARGEST = 1e-3
 _LARGEST_LOST_IN_HALF = 3e-8
@@ -47,11 +49,19 @@ class _Epsilons:
         """By the addition: the values that an epsilon may be added to, each with that epsilon."""
         self.tensors: set[ast.AST] = set()
         """The additions where operators may run."""
-        for part in outline.parts:
+        optimizers = {method for item in tree.body if self._is_optimizer(item) for method in ast.iter_child_nodes(item)}
+        self.parts = [part for part in outline.parts if part.root not in optimizers]
+        for part in self.parts:
             found = {item: terms for item in part.formulas if (terms := [*self._terms(item)])}
             self.added |= found
             if found and outline.runs_operators(part):
                 self.tensors.update(found)
+
+    def _is_optimizer(self, node: ast.stmt) -> bool:
+        """Tell whether ``node`` is surely the class of an optimizer, which neither rule reports."""
+        bases = node.bases if isinstance(node, ast.ClassDef) else ()
+        named = (self.outline.imported(base) for base in bases if last_name(base) == "Optimizer")
+        return any(name is not None and canonical(name) == "mindspore.nn.Optimizer" for name in named)
 
     def _terms(self, formula: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
         if "add" not in self.outline.operations(formula):
@@ -198,28 +208,41 @@ class _Epsilons:
 
     def are_lost_in_half(self) -> bool:
         """Tell whether an epsilon or a bound may be 0 in float16, and what it guards may be float16."""
-        if not any(part.is_construct for part in self.outline.parts) and not any(
-            map(self._is_half, self.outline.formulas)
-        ):
-            return False
-        added = (epsilon for terms in self.added.values() for _, epsilon in terms)
-        bounds = (operand for item in self._computing("clip") for operand in operands(item))
+        parts = constructs = [part for part in self.parts if part.is_construct]
+        if any(map(self._is_half, self.outline.formulas)) or any(_sets_attribute(part.root) for part in constructs):
+            parts = self.parts
         return any(
-            _is_named_epsilon(item) or self._may_be_small(item, _LARGEST_LOST_IN_HALF) for item in (*added, *bounds)
+            _is_named_epsilon(item) or self._may_be_small(item, _LARGEST_LOST_IN_HALF)
+            for part in parts
+            for formula in part.formulas
+            for item in self._guards(formula)
         )
+
+    def _guards(self, formula: ast.AST) -> list[ast.AST]:
+        """Return what ``formula`` may add as an epsilon, or take for a bound."""
+        if "clip" in self.outline.operations(formula):
+            return operands(formula)
+        return [epsilon for _, epsilon in self.added.get(formula, ())]
 
     def _is_half(self, formula: ast.AST) -> bool:
         """Tell whether ``formula`` may cast something to float16."""
-        if "same" not in self.outline.operations(formula):
+        if not isinstance(formula, ast.Call) or "same" not in self.outline.operations(formula):
+            return False
+        names = {name.lower() for node in self.outline.callables(formula) for name in self.outline.names(node)}
+        if names.isdisjoint(_CASTS) and all(keyword.arg != "dtype" for keyword in formula.keywords):
             return False
         types = (node for operand in operands(formula)[1:] for node in self.outline.meanings(operand, through=False))
-        return (isinstance(formula, ast.Call) and last_name(formula.func) == "half") or any(
+        return "half" in names or any(
             last_name(node) in self.outline.parameters
             or self.outline.is_from_project(node)
             or not self.outline.names(node).isdisjoint({"float16", "half"})
             or (isinstance(node, ast.Constant) and node.value == "float16")
             for node in types
         )
+
+
+def _sets_attribute(node: ast.AST) -> bool:
+    return any(isinstance(item, ast.Attribute) and isinstance(item.ctx, ast.Store) for item in ast.walk(node))
 
 
 def _is_named_epsilon(node: ast.AST) -> bool:
