@@ -15,6 +15,7 @@ from mslint.console import internal_error
 from mslint.findings import Finding, Position, Severity
 from mslint.rules.evidence import evidence_of
 from mslint.rules.registry import AnyRule, Narrowed, all_rules
+from mslint.source.parsing import parsed
 from mslint.source.text import Source, lines_of, may_suppress, position_at
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def check_source(source: Source, rules: Iterable[AnyRule], program: Program) -> 
     rules = list(rules)
     live = live_rules(rules, source.text)
     if not live:
-        return check_idle(source, rules)
+        return _idle(source, rules, parsed(source.text))
     unparsable = None if program.parses(source.path, source.text) else syntax_error(source)
     if unparsable:
         return Checked(source, (unparsable,))
@@ -66,12 +67,19 @@ def check_source(source: Source, rules: Iterable[AnyRule], program: Program) -> 
     return _run(source, rules, live, program) if live else _without_findings(source, rules)
 
 
-def check_idle(source: Source, rules: Sequence[AnyRule]) -> Checked:
-    """Return what is to be said of a file in which none of ``rules`` is live: of its syntax and its comments.
+def check_idle(source: Source, rules: Sequence[AnyRule]) -> Checked | None:
+    """Return what is to be said of a file in which no rule can fire, of its syntax and its comments; None of any other.
 
     It is the same whatever program the file belongs to.
     """
-    unparsable = syntax_error(source)
+    live, tree = live_rules(rules, source.text), parsed(source.text)
+    if live and (tree is None or passing(live, tree)):
+        return None
+    return _idle(source, rules, tree)
+
+
+def _idle(source: Source, rules: Sequence[AnyRule], tree: ast.Module | None) -> Checked:
+    unparsable = syntax_error(source) if tree is None else None
     return Checked(source, (unparsable,)) if unparsable else _without_findings(source, rules)
 
 

@@ -16,10 +16,9 @@ from mslint.commands.proposals import examine
 from mslint.commands.work import Work
 from mslint.config import Version
 from mslint.console import Progress, error
-from mslint.engine import Checked, check_idle, live_rules, passing
+from mslint.engine import Checked, check_idle, live_rules
 from mslint.findings import Finding
 from mslint.rules.registry import AnyRule, Narrowed
-from mslint.source.parsing import parsed
 from mslint.source.text import Source
 
 if TYPE_CHECKING:
@@ -60,11 +59,6 @@ class _Task:
         """All that its findings depend on beside the program."""
         rules = [(rule.code, sorted(rule.severities) if isinstance(rule, Narrowed) else None) for rule in self.rules]
         return (rules, self.target_version, self.source.filename, str(Path.cwd()))
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether no rule can fire in it, which is known without the program."""
-        return not self.effort or not passing(live_rules(self.rules, self.source.text), parsed(self.source.text))
 
     @cached_property
     def effort(self) -> int:
@@ -240,8 +234,9 @@ class _Examined:
         codemods = all_codemods()  # a plugin that does not load is told, whatever the files
         waking: dict[Path, int] = {}
         for number, task in enumerate(tasks):
-            if task.is_idle:  # what is to be said of it does not rest on the program, which would have to be read
-                yield number, _Outcome(check_idle(task.source, task.rules).findings, keepable=self._keeps)
+            idle = check_idle(task.source, task.rules)
+            if idle is not None:  # nothing of it rests on the program, which would have to be read
+                yield number, _Outcome(idle.findings, keepable=self._keeps)
             else:
                 waking[task.source.path] = number
         for path in self._work.program.together(waking) if waking else ():
