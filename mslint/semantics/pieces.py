@@ -194,7 +194,7 @@ class _Forms:
     def _tensor(self, node: cst.BaseExpression) -> Hashable:
         if isinstance(node, cst.Name):
             return (node.value, tuple(sorted(id(binding.node) for binding in self.values.reaching(node))))
-        return self.module.code(node)
+        return dotted(node) or self.module.tree.code_for_node(node)
 
 
 def fragments(module: Module, function: cst.FunctionDef) -> Iterator[Fragments]:

@@ -283,8 +283,9 @@ class Spelling:
             elif isinstance(item, (ast.UnaryOp, ast.Starred)):
                 queue.append((item.operand if isinstance(item, ast.UnaryOp) else item.value, place))
             elif isinstance(item, ast.Subscript):
-                if not (isinstance(item.value, ast.Attribute) and item.value.attr == "shape"):
+                if _has_axes(item):
                     return True
+                queue.append((item.value, place))
             elif isinstance(item, (ast.Compare, ast.IfExp)):
                 return True
         return False
@@ -337,7 +338,7 @@ def _note(node: ast.AST, function: Function) -> None:
             function.outermost.treated_as_tensors.add(node.value.id)
     elif isinstance(node, ast.Subscript):
         function.subscripts.append(node)
-        if isinstance(node.value, ast.Name) and (isinstance(node.slice, ast.Tuple) or is_constant(node.slice, ...)):
+        if isinstance(node.value, ast.Name) and _has_axes(node):
             function.outermost.treated_as_tensors.add(node.value.id)
     elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)):
         if not isinstance(node, ast.comprehension):
@@ -349,6 +350,11 @@ def _note(node: ast.AST, function: Function) -> None:
             function.sources[last_name(target)] += over
     elif isinstance(node, ast.arg) and node.annotation is not None:
         function.annotations[node.arg] = node.annotation
+
+
+def _has_axes(subscript: ast.Subscript) -> bool:
+    """Tell whether ``subscript`` indexes more than one axis, as no list is."""
+    return isinstance(subscript.slice, ast.Tuple) or is_constant(subscript.slice, ...)
 
 
 def _unstarred(node: ast.expr) -> ast.expr:

@@ -31,6 +31,7 @@ from mslint.semantics.syntax import (
     is_name,
     last_name,
     root_name,
+    targets,
     walk,
 )
 
@@ -103,11 +104,11 @@ class _Header:
 def _header(file: Spelling, function: Function, target: ast.expr, over: ast.expr) -> _Header | None:
     """Return the variables of a loop; None if it cannot run over the rows of a tensor."""
     several = isinstance(target, (ast.Tuple, ast.List))
-    targets = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
-    names = [item.id for item in targets if isinstance(item, ast.Name)]
+    variables = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+    names = [item.id for item in variables if isinstance(item, ast.Name)]
     name = over.func.id if isinstance(over, ast.Call) and isinstance(over.func, ast.Name) else ""
     given = arguments(over) if isinstance(over, ast.Call) else []
-    if len(names) < len(targets):
+    if len(names) < len(variables):
         return None
     if name == "range":
         bound = given[min(1, len(given) - 1)] if given else None
@@ -188,6 +189,8 @@ class _Body:
         self._passed_on: set[str] = set()
         """Variables that each round computes from what they were before."""
         self._collectors: set[str] = set()
+        self._collecting: set[ast.AST] = set()
+        """Assignments that add something to what there is."""
         self._reads: Counter[str] = Counter()
         """How often a variable is read other than to collect something in it."""
         self._sets: Counter[str] = Counter()
@@ -196,8 +199,9 @@ class _Body:
             known = {name for name, times in self._sets.items() if times}
             for node in walk(statement):
                 self._note(node)
-            if isinstance(statement, ast.Assign):
-                names = {target.id for target in statement.targets if isinstance(target, ast.Name)} - self._collectors
+            if isinstance(statement, ast.Assign) and statement not in self._collecting:
+                variables = [part for target in statement.targets for part in targets(target)]
+                names = {variable.id for variable in variables if isinstance(variable, ast.Name)}
                 self.set_by_each |= names
                 self._passed_on |= {name for name in names - known if _reads(statement.value, name)}
 
@@ -248,11 +252,7 @@ class _Body:
         elif isinstance(node, ast.Expr):
             self._note_listing(node.value)
         elif isinstance(node, ast.Assign):
-            for target in node.targets:
-                if isinstance(target, ast.Subscript):
-                    self._note_store(target)
-                elif dotted(target) and len(node.targets) == 1:
-                    self._note_collecting(node.value, target)
+            self._note_assigned(node)
         elif isinstance(node, ast.AugAssign):
             if isinstance(node.target, ast.Subscript):
                 self._note_store(node.target)
@@ -279,29 +279,41 @@ class _Body:
                 if isinstance(call.func.value, ast.Name):
                     self._collectors.add(call.func.value.id)
 
-    def _note_collecting(self, value: ast.expr, target: ast.expr) -> None:
-        """Note how ``target = value`` adds something to ``target``, if it does."""
-        name = dotted(target)
+    def _note_assigned(self, node: ast.Assign) -> None:
+        for target in node.targets:
+            name = dotted(target)
+            part = self._part_added(node.value, name) if name else None
+            if isinstance(target, ast.Subscript):
+                self._note_store(target)
+            elif part is not None:
+                self._collecting.add(node)
+                self._reads[name] -= 1
+                self._collect(target, part)
+                if isinstance(part, ast.Call) and part is node.value and self._file.may_be(part.func, GLUING_OPERATORS):
+                    self._grown.add(name)
+
+    def _part_added(self, value: ast.expr, name: str) -> ast.expr | None:
+        """Return what ``name = value`` adds to ``name``, or the whole value; None if it does nothing like it."""
         if isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Add, ast.Sub, ast.Mult)):
             for one, other in ((value.left, value.right), (value.right, value.left)):
                 if dotted(one) == name:
-                    self._collect(target, other)
-                    self._reads[name] -= 1
-                elif isinstance(one, ast.BinOp):
-                    self._note_collecting(one, target)
+                    return other
+                if isinstance(one, ast.BinOp) and self._part_added(one, name) is not None:
+                    return value
         elif isinstance(value, ast.Call):
             operands = arguments(value)
             if operands and isinstance(operands[0], (ast.Tuple, ast.List)):
                 operands = operands[0].elts + operands[1:]
             collects = any(dotted(operand) == name for operand in operands)
             if collects and self._file.is_operator(value.func) and self._file.may_be(value.func, _COLLECTING):
-                self._collect(target, value)
-                self._reads[name] -= 1
-                if self._file.may_be(value.func, GLUING_OPERATORS):
-                    self._grown.add(name)
+                return value
+        return None
 
-    def _collect(self, target: ast.expr, value: ast.expr) -> None:
-        (self._listed if isinstance(value, _LISTING) else self._added).add(dotted(target))
+    def _collect(self, target: ast.expr, part: ast.expr) -> None:
+        if isinstance(part, _LISTING):
+            self._listed.add(dotted(target))
+        elif not isinstance(part, ast.Constant):
+            self._added.add(dotted(target))
         if isinstance(target, ast.Name):
             self._collectors.add(target.id)
             self._sets[target.id] -= 1
