@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -144,13 +145,12 @@ def _check_outside_reads(module: Module, attribute: str) -> None:
 
 def _check_other_files(module: Module, attribute: str) -> None:
     program, path = module.program, module.source.path.absolute()
+    read = re.compile(rf"\.{attribute}$")
     for file in sorted(program.neighbourhood(path)):
         facts = program.facts(file)
         outside = file != path and any(
-            use.endswith(f".{attribute}")
-            and not use.startswith("self.")
-            and _of_an_object(program.dotted_in(file, use))
-            for use in facts.uses
+            not use.startswith("self.") and _of_an_object(program.dotted_in(file, use))
+            for use in program.uses(file, read)
         )
         if outside or attribute in facts.named or attribute in facts.touched:
             raise Manual(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -127,7 +128,8 @@ def _is_read(module: Module, cell: CellClass, attribute: str) -> bool:
         return True
     program, path = module.program, module.source.path.absolute()
     others = program.neighbourhood(path) - {path}
-    return any(use.endswith(f".{attribute}") for other in others for use in program.facts(other).uses) or attribute in {
+    read = re.compile(rf"\.{attribute}$")
+    return any(program.uses(other, read) for other in others) or attribute in {
         name for other in (*others, path) for name in program.facts(other).named
     }
 

@@ -66,8 +66,7 @@ def _unseen(module: Module, sites: Sequence[Site]) -> str | None:
     program, path = module.program, module.source.path.absolute()
     owners = {site.owner.name for site in sites if site.owner is not None}
     for owner in sorted(owners):
-        used = any(use.rpartition(".")[2] == owner for user in program.users(path) for use in program.facts(user).uses)
-        if not used:
+        if not any(program.uses_any(user, (owner,)) for user in program.users(path)):
             return f"perhaps: nothing here builds {owner}, so its network is not seen"
     called = any(user != path for user in program.users(path)) or program.is_script(path)
     return None if owners or called else "perhaps: nothing here runs this file, so its network is not seen"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import log
 
 import libcst as cst
@@ -41,7 +42,7 @@ _SHIFT_INVARIANT = (
     "Softmax",
     "LogSoftmax",
 )
-_WIDE = ("mindspore.float64", "mindspore.double")
+_WIDE = re.compile(r"mindspore\.(float64|double)$")
 
 
 class StableLoss(Codemod):
@@ -305,7 +306,7 @@ def _lost(module: Module, subject: LostEpsilon) -> Fix:
     node = subject.place.node
     program, here = module.program, module.source.path.absolute()
     for path in sorted(program.neighbourhood(here) | {here}):
-        if any(program.dotted_in(path, use) in _WIDE for use in program.facts(path).uses):
+        if any(_WIDE.match(program.dotted_in(path, use) or "") for use in program.may_mean(path, _WIDE)):
             raise Manual(f"{path.name} computes in float64, which does see it; drop it if these tensors are float32")
     if not isinstance(node, (cst.BinaryOperation, cst.Call)):
         raise Manual("the constant is made elsewhere and may have other uses; drop the epsilon there")

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import ast
+import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator
+from functools import cached_property
+
+from mslint.program.following.syntax import only_names
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
+_WORD = re.compile(r"\w+")
 
 
 class Bodies:
     """The functions of a file, those inside of others apart. Each has a name that stays when other functions change."""
 
-    def __init__(self, tree: ast.Module) -> None:
+    def __init__(self, tree: ast.Module, text: str) -> None:
         self._tree = tree
+        self._text = text
         self._functions: dict[str, _Function] = {}
         for name, node in _outermost("", tree.body):
             same = sum(known.startswith(f"{name} ") for known in self._functions)
@@ -35,15 +42,27 @@ class Bodies:
         return ast.dump(node) if node is not None else ""
 
     def level(self) -> str:
-        """Return what the file consists of without the bodies of its functions."""
+        """Return what the file consists of without the bodies of its functions, and without names that it never uses.
+
+        Who asks what such a name is from elsewhere rests on that name.
+        """
         bodies = [(node, node.body) for node in self._functions.values()]
+        kept = [statement for statement in self._tree.body if not self._is_unused(statement)]
         try:
             for node, _ in bodies:
                 node.body = []
-            return ast.dump(self._tree)
+            return ast.dump(ast.Module(kept, []))
         finally:
             for node, body in bodies:
                 node.body = body
+
+    def _is_unused(self, statement: ast.stmt) -> bool:
+        name = only_names(statement)
+        return name is not None and self._words[name] == 1
+
+    @cached_property
+    def _words(self) -> Counter[str]:
+        return Counter(_WORD.findall(self._text))
 
 
 def _outermost(prefix: str, body: list[ast.stmt]) -> Iterator[tuple[str, _Function]]:

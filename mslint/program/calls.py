@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-import networkx as nx
-
 from mslint.program.facts import dotted
 from mslint.program.grounds import Grounds
 from mslint.program.project import Program
@@ -91,6 +89,12 @@ class Function:
     def node(self) -> str:
         """Its name in the call graph."""
         return f"{self.path}:{self.name}"
+
+    @property
+    def is_inert(self) -> bool:
+        """Whether it calls nothing and hands nothing on: who does not call it itself need not know of it."""
+        outermost = bool(self.name) and "." not in self.name
+        return outermost and not self.calls and all(name in self.parameters for name, _ in self.mentions)
 
 
 def read_functions(path: Path, tree: ast.Module | None) -> tuple[Function, ...]:
@@ -209,6 +213,16 @@ def _nested_names(functions: Iterable[Function]) -> set[str]:
     return found
 
 
+def _closure(start: str, step: Callable[[str], Iterable[str]]) -> set[str]:
+    found = {start}
+    queue = [start]
+    while queue:
+        new = set(step(queue.pop())) - found
+        found |= new
+        queue += new
+    return found
+
+
 class CallGraph:
     """The calls between the functions of ``files`` (and of what these import)."""
 
@@ -221,6 +235,8 @@ class CallGraph:
         self._nested = _nested_names(self.functions.values())
         self._run_by: dict[str, tuple[list[str], Grounds]] = {}
         """By what a name stands for: the functions that run when it is called."""
+        import networkx as nx  # takes 0.1 s, and what functions a file has is asked without a graph, too
+
         self.graph = nx.MultiDiGraph()
         self.graph.add_nodes_from(self.functions)
         for function in self.functions.values():
@@ -295,7 +311,11 @@ class CallGraph:
 
     def reached(self, start: str) -> set[str]:
         """Return everything that runs when ``start`` runs, with itself."""
-        return {start, *nx.descendants(self.graph, start)}
+        return _closure(start, self.graph.successors)
+
+    def reaching(self, node: str) -> set[str]:
+        """Return everything that ``node`` runs in, itself apart."""
+        return _closure(node, self.graph.predecessors) - {node}
 
     def callers(self, node: str) -> list[CallSite]:
         """Return the calls that run ``node``."""

@@ -89,14 +89,31 @@ class Values:
             return {Source.UNKNOWN: Place(path, 1, text)}
         return _Walk(self, within).of(path, function, node)
 
-    def file(self, path: Path) -> _File:
-        """Return the parsed ``path``; an empty file if it cannot be read."""
-        return self.program.remember((_parts, path), lambda: _parts(self.program.tree(path)))
+    def level(self, path: Path) -> list[ast.stmt]:
+        """Return the statements at module level of ``path``; none if it cannot be read."""
+        return self._file(path).body
+
+    def definition(self, path: Path, name: str) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+        """Return the function ``name`` of ``path``, its name dotted if it stands in a class or in another one."""
+        found = self._file(path).functions.get(name)
+        if found is not None:
+            self.program.enters(path, found)
+        return found
+
+    def assigned(self, path: Path, attribute: str) -> list[tuple[str, ast.expr, ast.expr]]:
+        """Return what ``path`` assigns to an attribute: the function, the object that it is an attribute of, the value."""
+        self.program.tree(path)  # this rests on all functions of the file
+        return self._file(path).attributes.get(attribute, [])
+
+    def _file(self, path: Path) -> _File:
+        return self.program.remember((_parts, path), lambda: _parts(self.program.level(path)))
 
     def attribute_values(self, attribute: str) -> Iterator[tuple[Path, str, ast.expr]]:
         """Yield what the program assigns to an attribute of any object but ``self``: file, function, value."""
+        mention = re.compile(rf"\b{attribute}\b")
         for path in dict.fromkeys(function.path for function in self.graph.functions.values()):
-            for function, target, value in self.file(path).attributes.get(attribute, []):
+            touches = self.program.says(path, mention) and attribute in self.program.facts(path).touched
+            for function, target, value in self.assigned(path, attribute) if touches else ():
                 if not _is_self(target):
                     yield path, function, value
 
@@ -153,10 +170,9 @@ class _Walk:
         if key in self.seen:
             return {}
         self.seen.add(key)
-        file = self.values.file(path)
         outer = function
         while outer:
-            definition = file.functions.get(outer)
+            definition = self.values.definition(path, outer)
             if definition is not None:
                 found = list(_assigned(definition.body, node.id))
                 parameters = [item.arg for item in _parameters(definition.args)]
@@ -166,7 +182,7 @@ class _Walk:
                 if found:
                     return _merged(self._assigned_values(path, outer, node, found))
             outer = outer.rpartition(".")[0]
-        found = list(_assigned(file.body, node.id))
+        found = list(_assigned(self.values.level(path), node.id))
         if found:
             return _merged(self._assigned_values(path, "", node, found))
         return self._imported(path, node)
@@ -184,7 +200,7 @@ class _Walk:
         home, _, name = target.rpartition(":")
         if not home.endswith(".py"):
             return {}
-        found = list(_assigned(self.values.file(Path(home)).body, name))
+        found = list(_assigned(self.values.level(Path(home)), name))
         return _merged(self._assigned_values(Path(home), "", node, found))
 
     def _parameter(self, path: Path, function: str, name: ast.Name) -> Dependence:
@@ -221,7 +237,7 @@ class _Walk:
             return self._member(path, function, node)
         home, _, name = self.values.resolve(path, dotted(node) or "").rpartition(":")
         if home.endswith(".py"):
-            found = list(_assigned(self.values.file(Path(home)).body, name))
+            found = list(_assigned(self.values.level(Path(home)), name))
             if found:
                 return _merged(self._assigned_values(Path(home), "", ast.Name(name), found))
         answers = [self.of(*place) for place in self.values.attribute_values(node.attr)]
@@ -234,7 +250,7 @@ class _Walk:
         """Follow ``self.x`` to what the methods of the class assign."""
         owner = function.rpartition(".")[0]
         answers: list[Dependence] = []
-        for method, target, value in self.values.file(path).attributes.get(node.attr, []):
+        for method, target, value in self.values.assigned(path, node.attr):
             if _is_self(target) and method.rpartition(".")[0] == owner:
                 answers.append(self.of(path, method, value))
                 if _reads(value, ast.unparse(target)) or not method.endswith(".__init__"):
@@ -275,7 +291,7 @@ class _Walk:
         return _merged(answers)
 
     def _returned(self, called: Function) -> Dependence:
-        definition = self.values.file(called.path).functions.get(called.name)
+        definition = self.values.definition(called.path, called.name)
         if definition is None or called.name.endswith(("__init__", "construct", "__call__")):
             return {}
         found = [item.value for item in ast.walk(definition) if isinstance(item, ast.Return) and item.value is not None]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from mslint.program.facts import dotted
@@ -24,6 +26,7 @@ _BY_INPUTS_ALONE = (
     "derivative",
     "jet",
 )
+_DERIVATIVES = re.compile(rf"mindspore\.(.*\.)?(grad|value_and_grad|GradOperation|{'|'.join(_BY_INPUTS_ALONE)})$")
 
 
 def input_derivative(program: Program, path: Path) -> Stretch | None:
@@ -33,7 +36,8 @@ def input_derivative(program: Program, path: Path) -> Stretch | None:
 
 def _found(program: Program, path: Path) -> Iterator[Stretch]:
     for file in sorted(program.neighbourhood(path)):
-        tree = program.tree(file)
+        used = map(partial(program.dotted_in, file), program.may_mean(file, _DERIVATIVES))
+        tree = program.tree(file) if any(_DERIVATIVES.match(name or "") for name in used) else None
         for node in ast.walk(tree) if tree is not None else ():
             if isinstance(node, ast.Call) and _by_inputs(program, file, node):
                 yield Stretch.of(file, node)

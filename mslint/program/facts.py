@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,20 @@ class FileFacts:
         yield from self.imports.values()
         yield from self.nested_imports.values()
         yield from self.stars
+
+
+_FIELDS = frozenset(item.name for item in fields(FileFacts))
+
+
+class AskedFacts(FileFacts):
+    """The facts of a file, each of which ``answer`` gives when it is asked for."""
+
+    def __init__(self, answer: Callable[[str], object]) -> None:
+        self.__dict__["answer"] = answer
+
+    def __getattribute__(self, name: str) -> object:
+        held = object.__getattribute__(self, "__dict__")
+        return held["answer"](name) if name in _FIELDS else object.__getattribute__(self, name)
 
 
 def dotted(node: ast.expr) -> str | None:

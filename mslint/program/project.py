@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -147,6 +147,27 @@ class Program(Modules):
             return self._find_meaning(path, written, depth)
         return self.answer(self._meant, (path, written), lambda: self._find_meaning(path, written, depth))
 
+    def may_mean(self, path: Path, api: re.Pattern[str]) -> tuple[str, ...]:
+        """Return the names read in ``path`` that may mean something of MindSpore which ``api`` matches; sorted.
+
+        ``api`` is a pattern without flags. What a name means that other files of the project pass on is not asked here.
+        """
+
+        def read() -> tuple[str, ...]:
+            return tuple(use for use in sorted(self._facts_of(path).uses) if self._may_mean(path, use, api))
+
+        return self._fact(f"meant {api.pattern}", path, read)
+
+    def _may_mean(self, path: Path, use: str, api: re.Pattern[str]) -> bool:
+        names = self._names_of(path)
+        head, *rest = use.split(".")
+        target = names.imports.get(head)
+        if target is None:
+            return head in names.aliases or (head not in names.definitions and bool(names.stars))
+        if target.partition(".")[0] != "mindspore":
+            return True
+        return api.match(reduce(lambda base, part: canonical(f"{base}.{part}"), rest, canonical(target))) is not None
+
     def _find_meaning(self, path: Path, written: str, depth: int) -> str | None:
         head, *rest = written.split(".")
         base = self.name_in(path, head, depth)
@@ -273,7 +294,7 @@ class Program(Modules):
 
     def call_graph(self, path: Path) -> CallGraph:
         """Return who calls whom among the files that can run together with ``path``."""
-        from mslint.program.calls import CallGraph  # brings networkx along
+        from mslint.program.calls import CallGraph
 
         files = tuple(sorted(self.neighbourhood(path)))
         return self.remember((Program.call_graph, files), lambda: CallGraph(self, files))
@@ -362,9 +383,9 @@ _QUICK: dict[str, Callable[[Program, Path, str], object]] = {
     "body": lambda program, path, name: program._bodies_of(path).code(name),
     "code": lambda program, path, _: program._code_of(path),
     "content": lambda program, path, _: program.digest(path),
-    "facts": lambda program, path, _: program._facts_of(path),
+    "facts": lambda program, path, name: program._fact_of(path, name),
     "functions": lambda program, path, _: [
-        (one, [name for name, _ in one.mentions]) for one in program.functions(path)
+        (one, [name for name, _ in one.mentions]) for one in program.functions(path) if not one.is_inert
     ],
     "guarded": lambda program, path, _: program.is_guarded(path),
     "imported": lambda program, path, _: program.imported(path),
@@ -372,11 +393,13 @@ _QUICK: dict[str, Callable[[Program, Path, str], object]] = {
     "imports": lambda program, path, _: program.imports(path),
     "level": lambda program, path, _: program._bodies_of(path).level(),
     "mentioning": lambda program, word, _: program._mentioning(str(word)),
+    "meant": lambda program, path, pattern: program.may_mean(path, re.compile(pattern)),
     "name": lambda program, path, name: program._names_of(path).meaning(name),
     "neighbourhood": lambda program, path, _: program.neighbourhood(path),
     "only_defines": lambda program, path, _: program.only_defines(path),
     "reachable": lambda program, path, _: program.reachable(path),
     "says": lambda program, path, pattern: program.says(path, re.compile(pattern)),
+    "used": lambda program, path, pattern: program.uses(path, re.compile(pattern)),
     "users": lambda program, path, _: program.users(path),
     "uses": lambda program, path, names: program.uses_any(path, names.split(" ")),
 }

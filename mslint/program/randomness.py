@@ -29,6 +29,8 @@ _CELL = "mindspore.nn.Cell"
 _INITIALIZER = "mindspore.common.initializer.Initializer"
 _PIPELINE_STEPS = ("map", "batch", "padded_batch", "GeneratorDataset", "apply", "filter")
 _ITERATORS = ("create_dict_iterator", "create_tuple_iterator")
+_LOOPS = re.compile(rf"\b({'|'.join(_ITERATORS)}|yield)\b|\.[\s\\]*({'|'.join(_PIPELINE_STEPS)})\b")
+"""What a file says that has a loop over batches, or a function that runs for each sample."""
 _ITEM_METHODS = ("__getitem__", "__next__", "__iter__", "__call__")
 _WEIGHTS = re.compile(
     r"^mindspore\.(Parameter|ParameterTuple|common\.initializer\.\w+|nn\.Embedding|nn\.probability\..*)$"
@@ -322,9 +324,10 @@ class Randomness:
         return self.graph.remember((_Loops, function.node), lambda: self._find_loops(function))
 
     def _find_loops(self, function: Function) -> _Loops:
-        file = self.values.file(function.path)
-        definition = file.functions.get(function.name)
-        body = definition.body if definition is not None else [] if function.name else file.body
+        if not self.graph.program.says(function.path, _LOOPS):
+            return _Loops((), (), False)
+        definition = self.values.definition(function.path, function.name) if function.name else None
+        body = definition.body if definition is not None else [] if function.name else self.values.level(function.path)
         nodes = list(_own_nodes(body))
         iterators = {
             target.id

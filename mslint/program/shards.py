@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from mslint.program.datasets import DatasetClass, dataset_class
@@ -20,6 +21,8 @@ from mslint.program.rehearsal.values import (
     options,
     parts,
 )
+
+_ZIP = re.compile(r"\.zip$")
 
 
 def argument(event: Event, kind: DatasetClass, name: str) -> Value:
@@ -47,9 +50,9 @@ def zipped_with(run: Run, event: Event) -> Iterator[Event]:
 def _zips_by_method(run: Run) -> bool:
     program = run.rehearsal.program
     return any(
-        use.endswith(".zip") and not (program.dotted_in(path, use) or "").startswith("mindspore.")
+        not (program.dotted_in(path, use) or "").startswith("mindspore.")
         for path in {path for path, _ in run.rehearsal.executed}
-        for use in program.facts(path).uses
+        for use in program.uses(path, _ZIP)
     )
 
 

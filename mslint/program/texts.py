@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from mslint.program.answers import Answers
 from mslint.program.bodies import Bodies
-from mslint.program.facts import FileFacts, Names, read_facts, read_names
+from mslint.program.facts import AskedFacts, FileFacts, Names, read_facts, read_names
 from mslint.program.following.syntax import only_defines
 from mslint.program.trees import Trees
 from mslint.source.text import Unreadable, read
@@ -20,6 +20,8 @@ from mslint.source.text import Unreadable, read
 if TYPE_CHECKING:
     from mslint.program.calls import Function
 
+_OF_NAMES = ("imports", "nested_imports", "stars", "aliases", "definitions")
+"""The facts that are had without the rest."""
 _MOST_READ = 4_000_000
 """So many characters of text are kept at hand: what is asked of a file is asked several times in a row."""
 
@@ -90,7 +92,10 @@ class Texts(Answers):
         return self._trees.tree(path, self._text_of)
 
     def level(self, path: Path) -> ast.Module | None:
-        """Return the syntax tree of ``path`` to one who says by ``enters`` which functions he looks into."""
+        """Return the syntax tree of ``path`` to one who says by ``enters`` which functions he looks into.
+
+        By ``binds`` he says which names of the file he asks for that it does not use itself (see ``Bodies.level``).
+        """
         self._rest_on("level", path)
         return self._tree_of(path)
 
@@ -100,9 +105,13 @@ class Texts(Answers):
         if name is not None:
             self._rest_on(f"body {name}", path)
 
+    def binds(self, path: Path, name: str) -> None:
+        """Let the answer that is being worked out rest on what makes ``name`` a name at module level of ``path``."""
+        self._rest_on(f"name {name}", path)
+
     def _bodies_of(self, path: Path) -> Bodies:
         if path not in self._bodies:
-            self._bodies[path] = Bodies(self._tree_of(path) or ast.Module([], []))
+            self._bodies[path] = Bodies(self._tree_of(path) or ast.Module([], []), self._text_of(path) or "")
         return self._bodies[path]
 
     def parses(self, path: Path, text: str) -> bool:
@@ -110,9 +119,12 @@ class Texts(Answers):
         return self.tree(path) is not None and self.text(path) == text
 
     def facts(self, path: Path) -> FileFacts:
-        """Return what ``path`` says; nothing if it cannot be read."""
-        self._rest_on("facts", path)
-        return self._facts_of(path)
+        """Return what ``path`` says; nothing if it cannot be read. An answer rests on those of its fields that it reads."""
+        return AskedFacts(lambda name: self._fact_of(path, name))
+
+    def _fact_of(self, path: Path, name: str) -> object:
+        self._rest_on(f"facts {name}", path)
+        return getattr(self._names_of(path) if name in _OF_NAMES else self._facts_of(path), name)
 
     def _facts_of(self, path: Path) -> FileFacts:
         found = self._facts.get(path)
@@ -149,6 +161,14 @@ class Texts(Answers):
 
         return self._fact("only_defines", path, read)
 
+    def uses(self, path: Path, written: re.Pattern[str]) -> tuple[str, ...]:
+        """Return the dotted names that ``path`` reads in which ``written``, a pattern without flags, occurs; sorted."""
+
+        def read() -> tuple[str, ...]:
+            return tuple(sorted(filter(written.search, self._facts_of(path).uses)))
+
+        return self._fact(f"used {written.pattern}", path, read)
+
     def uses_any(self, path: Path, names: Sequence[str]) -> bool:
         """Tell whether ``path`` reads anything whose last name is one of ``names``."""
 
@@ -169,7 +189,7 @@ class Texts(Answers):
 
     def functions(self, path: Path) -> tuple[Function, ...]:
         """Return the functions of ``path`` with the calls in them; none if it cannot be read."""
-        from mslint.program.calls import read_functions  # brings networkx along
+        from mslint.program.calls import read_functions
 
         return self._fact("functions", path, lambda: read_functions(path, self._tree_of(path)))
 

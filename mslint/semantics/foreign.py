@@ -69,11 +69,7 @@ def users_of(module: Module, name: str) -> list[Module]:
     """Return ``module`` and the first of the files that run with it and use ``name``."""
     path = module.source.path.absolute()
     program = module.program
-    users = [
-        user
-        for user in sorted(program.users(path))
-        if user != path and any(use.rpartition(".")[2] == name for use in program.facts(user).uses)
-    ]
+    users = [user for user in sorted(program.users(path)) if user != path and program.uses_any(user, (name,))]
     loaded = (module_at(module, user) for user in users[:_MOST_USERS])
     return [module, *(user for user in loaded if user is not None)]
 

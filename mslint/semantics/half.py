@@ -173,8 +173,7 @@ def _files(module: Module) -> list[Module]:
     program, here = module.program, module.source.path.absolute()
     found: list[Path] = [here]
     for path in sorted(program.neighbourhood(here) - {here}):
-        last = {use.rpartition(".")[2] for use in program.facts(path).uses}
-        if "to_float" in last or last & _AMP.keys():
+        if program.uses_any(path, ("to_float", *_AMP)):
             found.append(path)
     loaded = (module_at(module, path) for path in found[:_MOST_FILES])
     return [item for item in loaded if item is not None]

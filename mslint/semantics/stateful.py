@@ -94,7 +94,7 @@ def stateful_part(module: Module) -> str | None:
     """
     program, path = module.program, module.source.path.absolute()
     for file in sorted(program.neighbourhood(path)):
-        for use in sorted(program.facts(file).uses):
+        for use in program.may_mean(file, _STATEFUL):
             name = program.dotted_in(file, use)
             if name and _STATEFUL.match(name):
                 return f"{use} in {file.name}"

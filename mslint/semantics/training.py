@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import libcst as cst
-import networkx as nx
 
 from mslint.program.calls import CallGraph, CallSite, Function
 from mslint.semantics.cells import CellClass, is_self, self_name
@@ -123,9 +122,7 @@ def _is_called_in_training(module: Module, function: cst.FunctionDef, name: str,
     """Tell whether a network or a differentiated function calls ``function``; ``unless_called`` answers if nothing does."""
     graph = module.program.call_graph(module.source.path.absolute())
     node = f"{module.source.path.absolute()}:{name}"
-    callers = (
-        [other for other in nx.ancestors(graph.graph, node) if not other.endswith(":")] if node in graph.graph else []
-    )
+    callers = [other for other in graph.reaching(node) if not other.endswith(":")] if node in graph.graph else []
     values = values_of(module, function)
     run = [values.operator(call) or "" for call in inventories(module)[function].calls]
     operators = any(name.startswith(_OPERATORS) for name in run)
@@ -165,7 +162,7 @@ def _only_evaluated(module: Module, name: str) -> bool:
     node = f"{own}{name}.construct"
     if node not in graph.graph:
         return False
-    starts = {start for start in nx.ancestors(graph.graph, node) if start.endswith(":") and start != own}
+    starts = {start for start in graph.reaching(node) if start.endswith(":") and start != own}
     training = module.program.remember((_training_starts, id(graph)), lambda: _training_starts(graph))
     return bool(starts) and starts.isdisjoint(training)
 

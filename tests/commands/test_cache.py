@@ -185,6 +185,23 @@ def test_a_change_is_felt_where_it_matters_alone(cli: Run, project: Path, examin
         assert examined == wanted
 
 
+def test_a_name_is_felt_where_it_is_used_alone(cli: Run, project: Path, examined: list[str]) -> None:
+    script = (FIXTURES / "rank-blind-seed" / "bad.py").read_text()
+    (project / "train.py").write_text(script.replace("SEED = 1\n", "from passing import *\n\nSEED = 1\n", 1))
+    (project / "passing.py").write_text("from tools import *\n")
+    (project / "tools.py").write_text("import os\n\n\ndef used():\n    return os.sep\n\n\nprint(used())\n")
+    found = settled(cli)
+    assert "MS302" in found
+    for text in ("\n\ndef spare(width, height=1):\n    return width + height\n", "\n\nSPARE = 1\n"):
+        examined.clear()
+        _append(project / "tools.py", text)
+        cli("check")
+        assert examined == ["tools.py"]
+        assert settled(cli) == found
+    _append(project / "tools.py", "\n\ndef init():\n    return None\n")
+    assert "MS302" not in settled(cli)
+
+
 def test_rows_of_other_files_are_told_as_they_are(cli: Run, project: Path, examined: list[str]) -> None:
     (project / "nets.py").write_text(
         "from mindspore import nn\n\n\nclass Net(nn.Cell):\n    def __init__(self):\n        super().__init__()\n"

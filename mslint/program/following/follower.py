@@ -31,6 +31,8 @@ from mslint.program.following.values import (
 )
 from mslint.program.project import Program
 
+_ENOUGH_TO_NAME = 1000
+
 
 class Exhausted(Exception):
     """The program is too large to be followed to the end."""
@@ -110,7 +112,15 @@ class Follower(Purpose):
         return all(map(self.statement, body))
 
     def statement(self, node: ast.stmt) -> bool:
-        """Follow one statement."""
+        """Follow one statement. To give a name to a constant or to a function costs no step (see ``Bodies.level``)."""
+        if type(node) not in _NAMING or syntax.only_names(node) is None:
+            return self._follow_statement(node)
+        steps_left, self.steps_left = self.steps_left, _ENOUGH_TO_NAME
+        goes_on = self._follow_statement(node)
+        self.steps_left = steps_left
+        return goes_on
+
+    def _follow_statement(self, node: ast.stmt) -> bool:
         self.reach(node)
         handler = _STATEMENTS.get(type(node))
         return bool(getattr(self, handler)(node)) if handler else True
@@ -287,6 +297,7 @@ _STATEMENTS = {
     ast.AsyncFor: "do_for", ast.While: "do_while", ast.With: "do_with", ast.AsyncWith: "do_with", ast.Try: "do_try",
     ast.Global: "do_global", ast.Assert: "do_assert",
 }  # fmt: skip
+_NAMING = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Assign)
 _EXPRESSIONS = {
     ast.Constant: "of_constant", ast.Name: "of_name", ast.Attribute: "of_attribute", ast.Subscript: "of_subscript",
     ast.BinOp: "of_operation", ast.UnaryOp: "of_unary", ast.Compare: "of_comparison", ast.BoolOp: "of_and_or",

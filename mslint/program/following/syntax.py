@@ -77,6 +77,19 @@ def only_defines(statement: ast.stmt) -> bool:
     return isinstance(statement, _DEFINITIONS)
 
 
+def only_names(statement: ast.stmt) -> str | None:
+    """Return the name that ``statement`` gives to a constant or to a function, if it does no more than that."""
+    if isinstance(statement, ast.Assign):
+        target = statement.targets[0]
+        plain = len(statement.targets) == 1 and isinstance(statement.value, ast.Constant)
+        return target.id if plain and isinstance(target, ast.Name) else None
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        given = (*statement.args.defaults, *statement.args.kw_defaults)
+        plain = all(isinstance(default, ast.Constant | None) for default in given)
+        return statement.name if plain and not statement.decorator_list else None
+    return None
+
+
 def decorators(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> set[str]:
     """Return the last names of what a function is decorated with."""
     written = [] if isinstance(node, ast.Lambda) else node.decorator_list

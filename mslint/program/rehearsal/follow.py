@@ -123,6 +123,8 @@ class Rehearsal(Expressions):
     def of_name(self, node: ast.Name) -> Value:
         scope: Scope | None = self.scope
         while scope is not None:
+            if scope.outer is None:
+                self.modules.ask_for_passed_on(scope.path, node.id)
             found = self.modules.held(scope.names, node.id)
             if found is not None:
                 return found
@@ -148,6 +150,7 @@ class Rehearsal(Expressions):
             return True
         home = self.program.module(path, imported_module(node))
         if home and any(alias.name == "*" for alias in node.names):
+            self.modules.passes_on(path, home)
             for name, exported in list(self.modules.module(home).scope.names.items()):
                 if isinstance(name, str) and not name.startswith("_"):
                     self.bind(name, exported)

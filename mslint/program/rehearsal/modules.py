@@ -24,6 +24,7 @@ class Modules:
         self._run: dict[Path, ModuleValue] = {}
         self._lazy = len(self._program.reachable(rehearsal.entry)) > _SMALL
         self._waiting: set[Path] = set()
+        self._passed_on: dict[Path, set[Path]] = {}
 
     def module(self, path: Path) -> ModuleValue:
         """Return the file ``path``, run if it was not yet."""
@@ -61,7 +62,20 @@ class Modules:
 
     def exported(self, home: Path, name: str) -> Value | None:
         """Return what ``name`` of the file ``home`` is; a name that waits is looked up now."""
+        self._program.binds(home, name)
+        self.ask_for_passed_on(home, name)
         return self.held(self.module(home).scope.names, name)
+
+    def passes_on(self, path: Path, home: Path) -> None:
+        """Note that ``path`` has all names of ``home``."""
+        self._passed_on.setdefault(path, set()).add(home)
+
+    def ask_for_passed_on(self, path: Path, name: str) -> None:
+        """Note that ``name`` of ``path`` is asked for, which may be that of a file whose names it has."""
+        queue = list(self._passed_on.get(path, ()))
+        for home in queue:
+            self._program.binds(home, name)
+            queue += self._passed_on.get(home, set()).difference(queue)
 
     def held(self, names: Names, name: str) -> Value | None:
         """Return what ``name`` of a scope is; a name that waits is looked up now."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import log
@@ -762,12 +763,15 @@ def _returned(module: Module, construct: cst.FunctionDef) -> Iterator[_Conclusio
                 yield _Conclusion(added.expression, message, ReturnedProbability(added), Severity.INFO, rests_on)
 
 
+_LOGARITHM = re.compile(r"[lL][oO][gG]$")
+
+
 def _logarithm_elsewhere(module: Module) -> str | None:
     """Return the name of a file that runs together with ``module`` and takes logarithms of tensors."""
     program, here = module.program, module.source.path.absolute()
     for path in sorted(program.neighbourhood(here)):
-        for use in program.facts(path).uses:
-            if use.lower().endswith("log") and (program.dotted_in(path, use) or "").startswith("mindspore."):
+        for use in program.uses(path, _LOGARITHM):
+            if (program.dotted_in(path, use) or "").startswith("mindspore."):
                 return path.name
     return None
 
