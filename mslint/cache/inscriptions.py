@@ -76,8 +76,12 @@ def _shown(grounds: Grounds, own: Path, findings: tuple[Finding, ...]) -> Iterat
         yield from (("content", file) for file in files if Path(file).name in told and file != str(own))
 
 
-def facts_in(written: Written, members: tuple[Path, ...]) -> Iterator[Fact]:
-    """Yield the facts of written grounds, those of others apart."""
+def facts_in(written: Written, members: tuple[Path, ...], changed: frozenset[int]) -> Iterator[Fact]:
+    """Yield the facts of written grounds that may have changed with some members; those of other grounds apart.
+
+    Of what is said about one file, only that of the ``changed`` members counts, which are given by number.
+    """
     for kind, subjects in written[0].items():
-        for subject in subjects:
+        about_one = kind not in CONNECTIONS and kind != "mentioning"
+        for subject in changed.intersection(subjects) if about_one else subjects:
             yield kind, str(members[subject]) if isinstance(subject, int) else subject

@@ -133,6 +133,8 @@ class Results:
             return dict(epochs)
         both = zip(self._program.members, self._state["imports"], strict=True)
         self._program.know_imports({path: tuple(targets) for path, targets in both if path not in self._changed})
+        paths = set(self._changed)
+        changed = frozenset(number for number, path in enumerate(self._program.members) if path in paths)
         changes = Changes(self._program, {path: self._text_before(path) for path in self._changed})
         ended: dict[str, bool] = {}
 
@@ -141,7 +143,7 @@ class Results:
                 written = self._parsed("grounds", self._grounds_key(name))
                 ended[name] = (
                     written is None
-                    or any(map(changes.touch, facts_in(written, self._program.members)))
+                    or any(map(changes.touch, facts_in(written, self._program.members, changed)))
                     or any(map(has_ended, written[1]))
                 )
             return ended[name]
