@@ -110,8 +110,9 @@ class Training:
         return list(by_place.values())
 
 
-def _weakest_last(item: LossInput) -> tuple[bool, bool, bool, str]:
-    return not item.shared, item.trained, not item.known, item.feature.network
+def _weakest_last(item: LossInput) -> tuple[bool, bool, bool, str, Stretch]:
+    # The last two decide nothing but that the message is the same in every run.
+    return not item.shared, item.trained, not item.known, item.feature.network, item.feature.reason.place
 
 
 def training_of(program: Program, path: Path) -> Training:

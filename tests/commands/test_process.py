@@ -178,3 +178,22 @@ def test_without_a_command_the_commands_are_listed(tmp_path: Path) -> None:
     assert python("-m", "mslint", "chekc", cwd=tmp_path).stderr.startswith(
         "error: unknown command 'chekc'; did you mean check?"
     )
+
+
+def test_findings_are_the_same_whatever_the_order_of_sets(tmp_path: Path) -> None:
+    (tmp_path / "loss.py").write_text(
+        "from mindspore import nn\n\n\nclass Loss(nn.Cell):\n"
+        "    def __init__(self, student, teacher):\n        super().__init__()\n"
+        "        self.student, self.teacher, self.distance = student, teacher, nn.MSELoss()\n\n"
+        "    def construct(self, x):\n        return self.distance(self.student(x), self.teacher(x))\n"
+    )
+    for name in ("first", "second", "third"):
+        (tmp_path / f"{name}.py").write_text(
+            "from mindspore import nn\n\nfrom loss import Loss\n\nstudent = nn.Dense(4, 4)\n"
+            "loss = Loss(student, nn.Dense(4, 4))\nstep = nn.TrainOneStepCell(loss, nn.SGD(student.trainable_params()))\n"
+        )
+    said = {
+        python("-m", "mslint", "check", "--no-cache", ".", cwd=tmp_path, PYTHONHASHSEED=seed).stdout for seed in "1234"
+    }
+    assert len(said) == 1
+    assert "MS102" in said.pop()

@@ -238,7 +238,9 @@ class FreezeThatDoesNot(Rule):
             return
         path = module.source.path
         seen = set()
-        for item in sorted(training_of(module.program, path).vain, key=lambda item: item.step):
+        for item in sorted(
+            training_of(module.program, path).vain, key=lambda item: (item.step, item.weights, item.hush.place)
+        ):
             hush = item.hush
             if hush.place.path != path or hush.place in seen or not _meant_to_freeze(item):
                 continue
