@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -11,12 +12,29 @@ Answer = TypeVar("Answer")
 Question = TypeVar("Question")
 
 
+class Recent(OrderedDict[object, tuple[object, Grounds]]):
+    """Answers of one kind, those asked for last: as many as make up ``most`` by what ``weigh`` gives each."""
+
+    def __init__(self, most: int, weigh: Callable[[object], int]) -> None:
+        super().__init__()
+        self._most = most
+        self._weigh = weigh
+        self._weight = 0
+
+    def __setitem__(self, key: object, found: tuple[object, Grounds]) -> None:
+        super().__setitem__(key, found)
+        self._weight += self._weigh(found[0])
+        while self._weight > self._most and len(self) > 1:
+            self._weight -= self._weigh(self.popitem(last=False)[1][0])
+
+
 class Answers:
     """What is known, and on which grounds, so that it can be kept from one run to the next (see ``noting``)."""
 
     def __init__(self) -> None:
         self._known: dict[Fact, tuple[object, bool]] = {}
         self._remembered: dict[object, tuple[object, Grounds]] = {}
+        self._recent: dict[object, Recent] = {}
         self._grounds = Grounds()
 
     def remember(self, key: object, compute: Callable[[], Answer]) -> Answer:
@@ -26,6 +44,18 @@ class Answers:
         that by way of this method, too.
         """
         answer: Answer = self.answer(self._remembered, key, compute)  # type: ignore[assignment]
+        return answer
+
+    def recall(
+        self, kind: object, key: object, compute: Callable[[], Answer], most: int, weigh: Callable[[Answer], int]
+    ) -> Answer:
+        """Return an answer as ``remember`` does, for questions of a ``kind`` whose answers take too much to keep them all.
+
+        Those asked for last are kept: as many as make up ``most`` by what ``weigh`` gives each.
+        """
+        known = self._recent.setdefault(kind, Recent(most, weigh))  # type: ignore[arg-type]
+        answer: Answer = self.answer(known, key, compute)  # type: ignore[assignment]
+        known.move_to_end(key)
         return answer
 
     def answer(

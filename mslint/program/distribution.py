@@ -7,13 +7,11 @@ set feeds a training step, in which parallel mode.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from mslint.program.grounds import Grounds
 from mslint.program.project import Program
 from mslint.program.rehearsal.follow import Event, Rehearsal
 from mslint.program.rehearsal.values import Constant, Key, Place, Value, options
@@ -22,7 +20,8 @@ INITIALISERS = ("init", "init_process_group")
 _MOST_SCENARIOS = 3
 _MOST_ENTRIES = 12
 _TEST_TOOLS = ("pytest", "unittest")
-_KEPT = 64
+_MOST_KEPT = 32
+"""So many runs are kept."""
 
 
 @dataclass(eq=False)
@@ -80,11 +79,10 @@ def _plain(value: Value) -> object:
 
 
 class Distribution:
-    """The runs of the program's files, kept for the files that were asked about last."""
+    """The runs of the program's files."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._runs: OrderedDict[Path, tuple[tuple[Run, ...], Grounds]] = OrderedDict()
 
     def runs(self, path: Path) -> list[Run]:
         """Return every distributed run that may reach ``path``."""
@@ -120,11 +118,9 @@ class Distribution:
         return self._program.is_script(path)
 
     def _runs_of(self, entry: Path) -> tuple[Run, ...]:
-        found = self._program.answer(self._runs, entry, lambda: tuple(self._rehearse(entry)))
-        self._runs.move_to_end(entry)
-        if len(self._runs) > _KEPT:
-            self._runs.popitem(last=False)
-        return found
+        return self._program.recall(
+            Distribution, entry, lambda: tuple(self._rehearse(entry)), _MOST_KEPT, lambda runs: max(1, len(runs))
+        )
 
     def _rehearse(self, entry: Path) -> Iterator[Run]:
         first = Rehearsal(self._program, entry, {})

@@ -50,7 +50,8 @@ def parallel_runs(program: Program, path: Path) -> Iterator[ParallelRun]:
         # Where the ranks share a batch, what is drawn for it must be equal.
         if run.modes & _OTHER_MODES or True in run.setting("full_batch") or _mode_out_of_sight(run):
             continue
-        found = program.remember((parallel_runs, run), lambda run=run: _parallel_run(program, run))  # type: ignore[misc]
+        graph = program.call_graph(run.entry)
+        found = graph.remember((parallel_runs, run), lambda run=run, graph=graph: _parallel_run(graph, run))  # type: ignore[misc]
         if found is not None:
             yield found
 
@@ -60,8 +61,7 @@ def _mode_out_of_sight(run: Run) -> bool:
     return not run.modes and any(event.open for event in run.named("mindspore.set_auto_parallel_context"))
 
 
-def _parallel_run(program: Program, run: Run) -> ParallelRun | None:
-    graph = program.call_graph(run.entry)
+def _parallel_run(graph: CallGraph, run: Run) -> ParallelRun | None:
     reached = _running(graph, f"{run.entry}:")
     return ParallelRun(graph, reached, run) if run.trains or _may_train(graph, reached, run) else None
 

@@ -32,8 +32,8 @@ _IMPORT = re.compile(
 """A row that imports, also such as stand in a longer text: the module and the names taken from it, or the modules."""
 _DEEPEST = 6
 """So many files are asked for what a name means that one takes from another."""
-_MUCH = 4_000_000
-"""Of so many characters of source, trees and what was worked out on them take some 600 MB."""
+_MOST_FUNCTIONS = 100_000
+"""Call graphs of so many functions are kept; they take some 300 MB."""
 
 
 class Program(Modules):
@@ -56,8 +56,7 @@ class Program(Modules):
     def together(self, paths: Iterable[Path]) -> Iterator[Path]:
         """Yield ``paths``, those one after the other that imports connect.
 
-        What was worked out for others is let go, and if it has become much, for these, too: it is worked out anew where it
-        is asked for again, and is the same then.
+        What was worked out for others is let go: it is worked out anew where it is asked for again, and is the same then.
         """
         left = dict.fromkeys(paths)
         while left:
@@ -65,14 +64,10 @@ class Program(Modules):
             for path in [path for path in left if path in company]:
                 yield path
                 del left[path]
-                if self._trees.size > _MUCH:
-                    self._let_go()
-            self._let_go()
-
-    def _let_go(self) -> None:
-        self._trees = Trees()
-        self._bodies.clear()
-        self._remembered.clear()
+            self._trees = Trees()
+            self._bodies.clear()
+            self._remembered.clear()
+            self._recent.clear()
 
     def value(self, fact: Fact) -> object:
         """Return the answer to ``fact``, without the rows in it, for it to be compared with that of another program."""
@@ -297,7 +292,13 @@ class Program(Modules):
         from mslint.program.calls import CallGraph
 
         files = tuple(sorted(self.neighbourhood(path)))
-        return self.remember((Program.call_graph, files), lambda: CallGraph(self, files))
+        return self.recall(
+            Program.call_graph,
+            files,
+            lambda: CallGraph(self, files),
+            _MOST_FUNCTIONS,
+            lambda graph: len(graph.functions),
+        )
 
     def mode(self, path: Path) -> str:
         """Return the mode that the code of ``path`` runs in: ``graph``, ``pynative`` or ``unknown``.

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _MOST_USERS = 8
 _LARGEST = 300_000
+_MOST_TEXT = 1_000_000
+"""Trees of so many characters are kept; they take some 300 MB."""
 
 
 def module_at(module: Module, path: Path) -> Module | None:
@@ -24,7 +26,13 @@ def module_at(module: Module, path: Path) -> Module | None:
     if path == module.source.path.absolute():
         return module
     if path not in module.others:
-        parsed = module.program.remember((module_at, path), lambda: _parsed(module.program, path))
+        parsed = module.program.recall(
+            module_at,
+            path,
+            lambda: _parsed(module.program, path),
+            _MOST_TEXT,
+            lambda found: len(found.source.text) if found else 1,
+        )
         module.others[path] = parsed.for_user_of(module) if parsed is not None else None
     return module.others[path]
 

@@ -163,7 +163,7 @@ def _only_evaluated(module: Module, name: str) -> bool:
     if node not in graph.graph:
         return False
     starts = {start for start in graph.reaching(node) if start.endswith(":") and start != own}
-    training = module.program.remember((_training_starts, id(graph)), lambda: _training_starts(graph))
+    training = graph.remember(_training_starts, lambda: _training_starts(graph))
     return bool(starts) and starts.isdisjoint(training)
 
 
