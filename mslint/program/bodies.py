@@ -42,27 +42,36 @@ class Bodies:
         return ast.dump(node) if node is not None else ""
 
     def level(self) -> str:
-        """Return what the file consists of without the bodies of its functions, and without names that it never uses.
+        """Return what the file consists of without the bodies of its functions, and without names that it never uses."""
+        return self._dumped([statement for statement in self._tree.body if not self._is_unused(statement)])
 
-        Who asks what such a name is from elsewhere rests on that name.
-        """
+    def unused(self, name: str) -> str:
+        """Return what ``name``, if the file itself never uses it, is given to, without the bodies of functions."""
+        named = (statement for statement in self._tree.body if only_names(statement) == name)
+        return self._dumped([statement for statement in named if self._is_unused(statement)])
+
+    def _dumped(self, statements: list[ast.stmt]) -> str:
         bodies = [(node, node.body) for node in self._functions.values()]
-        kept = [statement for statement in self._tree.body if not self._is_unused(statement)]
         try:
             for node, _ in bodies:
                 node.body = []
-            return ast.dump(ast.Module(kept, []))
+            return ast.dump(ast.Module(statements, []))
         finally:
             for node, body in bodies:
                 node.body = body
 
     def _is_unused(self, statement: ast.stmt) -> bool:
         name = only_names(statement)
-        return name is not None and self._words[name] == 1
+        return name is not None and self._words[name] == self._naming[name]
 
     @cached_property
     def _words(self) -> Counter[str]:
         return Counter(_WORD.findall(self._text))
+
+    @cached_property
+    def _naming(self) -> Counter[str | None]:
+        """How often each name is given to something by a statement that does no more."""
+        return Counter(map(only_names, self._tree.body))
 
 
 def _outermost(prefix: str, body: list[ast.stmt]) -> Iterator[tuple[str, _Function]]:

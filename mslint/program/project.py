@@ -395,7 +395,10 @@ _QUICK: dict[str, Callable[[Program, Path, str], object]] = {
     "level": lambda program, path, _: program._bodies_of(path).level(),
     "mentioning": lambda program, word, _: program._mentioning(str(word)),
     "meant": lambda program, path, pattern: program.may_mean(path, re.compile(pattern)),
-    "name": lambda program, path, name: program._names_of(path).meaning(name),
+    "name": lambda program, path, name: (
+        program._names_of(path).meaning(name),
+        program._bodies_of(path).unused(name),
+    ),
     "neighbourhood": lambda program, path, _: program.neighbourhood(path),
     "only_defines": lambda program, path, _: program.only_defines(path),
     "reachable": lambda program, path, _: program.reachable(path),

@@ -192,7 +192,7 @@ def test_a_name_is_felt_where_it_is_used_alone(cli: Run, project: Path, examined
     (project / "tools.py").write_text("import os\n\n\ndef used():\n    return os.sep\n\n\nprint(used())\n")
     found = settled(cli)
     assert "MS302" in found
-    for text in ("\n\ndef spare(width, height=1):\n    return width + height\n", "\n\nSPARE = 1\n"):
+    for text in ("\n\ndef spare(width, height=1):\n    return width + height\n", "\n\nSPARE = 1\n", "\n\nSPARE = 2\n"):
         examined.clear()
         _append(project / "tools.py", text)
         cli("check")
@@ -200,6 +200,18 @@ def test_a_name_is_felt_where_it_is_used_alone(cli: Run, project: Path, examined
         assert settled(cli) == found
     _append(project / "tools.py", "\n\ndef init():\n    return None\n")
     assert "MS302" not in settled(cli)
+
+
+def test_what_a_name_is_given_to_is_felt_where_it_is_used(cli: Run, project: Path) -> None:
+    script = (FIXTURES / "rank-blind-seed" / "bad.py").read_text()
+    (project / "train.py").write_text(
+        script.replace("SEED = 1\n", "import tools\n\nSEED = 1\n").replace(
+            "        init()\n", "        if tools.DISTRIBUTED:\n            init()\n"
+        )
+    )
+    for text, found in (("DISTRIBUTED = True\n", True), ("DISTRIBUTED = False\n", False), ("DISTRIBUTED = 1\n", True)):
+        (project / "tools.py").write_text(text)
+        assert ("MS302" in settled(cli)) is found
 
 
 def test_rows_of_other_files_are_told_as_they_are(cli: Run, project: Path, examined: list[str]) -> None:
