@@ -58,9 +58,7 @@ class _Freeze:
         self.module = module
         self.item = item
         switch = next(
-            call
-            for call in find(module.tree, cst.Call)
-            if module.start(call) == finding.start and module.end(call) == finding.end
+            call for call in module.calls if module.start(call) == finding.start and module.end(call) == finding.end
         )
         self.switch = self._leading(switch)
         self.statement = _statement(module, self.switch)
@@ -208,7 +206,7 @@ class _Freeze:
         start = Position(place.row, len(line[: place.column].decode(errors="ignore")) + 1)
         end_line = module.lines[place.end_row - 1].encode()
         end = Position(place.end_row, len(end_line[: place.end_column].decode(errors="ignore")) + 1)
-        calls = find(module.tree, cst.Call)
+        calls = module.calls
         return next((call for call in calls if module.start(call) == start and module.end(call) == end), None)
 
     def _inner(self) -> cst.Expr | cst.Assign | cst.Return:

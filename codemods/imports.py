@@ -163,8 +163,9 @@ def _imported_package(line: cst.SimpleStatementLine) -> str:
 
 
 def _top_level_imports(module: Module) -> dict[str, Binding]:
+    """Return the imports that hold in all of the file, by the names that they give, the last one first."""
     found = {}
-    for name, bindings in module.bindings[module.tree].items():
+    for name, bindings in reversed(module.bindings[module.tree].items()):
         targets = {binding.target for binding in bindings}
         if len(targets) == 1 and None not in targets and _unconditional(module, bindings[0].node):
             found[name] = bindings[0]

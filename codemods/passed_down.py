@@ -177,7 +177,7 @@ def _constructions(home: Module, module: Module, owner: cst.ClassDef, run: Run) 
     node = f"{module.source.path.absolute()}:{owner.name.value}.__init__"
     for site in {(call.path, call.row) for call in (graph.callers(node) if node in graph.functions else ())}:
         caller = module_at(home, site[0])
-        for call in find(caller.tree, cst.Call):
+        for call in caller.calls:
             name = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
             if caller.start(call).row == site[1] and isinstance(name, cst.Name) and name.value == owner.name.value:
                 yield caller, call

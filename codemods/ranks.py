@@ -150,10 +150,10 @@ def _assigned_attributes(owner: cst.ClassDef, this: str) -> dict[str, list[tuple
 
 
 def _globals(module: Module, node: cst.CSTNode, wanted: Parallel) -> Iterator[str]:
-    """Yield the variables of the file that hold ``wanted``."""
+    """Yield the variables of the file that hold ``wanted``, the last one first."""
     if module.scope(node) is module.tree:
         return
-    for name, bindings in module.bindings[module.tree].items():
+    for name, bindings in reversed(module.bindings[module.tree].items()):
         values = [_value(binding) for binding in bindings]
         known = [value for value in values if value is not None]
         if len(known) == len(values) and _all_give(module, known, wanted) and is_bound(module, name, node):

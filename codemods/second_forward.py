@@ -10,7 +10,7 @@ from codemods.gradient_site import Site
 from codemods.python_forward import changing_variable, written
 from mslint.semantics.cells import CellClass, method_of, self_name
 from mslint.semantics.gradients import TRAIN_STEPS, names_of_network, normal, sole_value
-from mslint.semantics.module import Module, find
+from mslint.semantics.module import Module
 from mslint.semantics.sensitivity import is_name
 from mslint.semantics.stateful import stateful_part
 
@@ -100,7 +100,7 @@ def _reused(module: Module, site: Site) -> bool:
     names = {normal(module, network)} | names_of_network(module, site.application)
     if site.owner is not None and isinstance(network_value := sole_value(module, network), cst.Attribute):
         names |= _also_called(module, site.owner, network_value)
-    for candidate in find(module.tree, cst.Call):
+    for candidate in module.calls:
         function = candidate.func
         if not isinstance(function, cst.Attribute) or function.attr.value != "set_grad":
             continue
@@ -130,7 +130,7 @@ def _is_same_variable(module: Module, site: Site, receiver: cst.BaseExpression) 
     if site.function is None or not any(isinstance(binding.node, cst.Param) for binding in here):
         return False
     name = site.function.name.value
-    calls = [call for call in find(module.tree, cst.Call) if is_name(call.func, name)]
+    calls = [call for call in module.calls if is_name(call.func, name)]
     return len(calls) == 1 and any(
         is_name(argument.value, root.value)
         and [binding.node for binding in module.lookup(root.value, argument.value)] == [item.node for item in there]

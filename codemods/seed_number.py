@@ -72,7 +72,7 @@ def _seed_of(home: Module, event: Event) -> _Written:
 
 
 def _by_row(module: Module, place: Place) -> cst.Call | None:
-    calls = [call for call in find(module.tree, cst.Call) if module.start(call).row == place.row]
+    calls = [call for call in module.calls if module.start(call).row == place.row]
     return calls[0] if len(calls) == 1 else None
 
 
@@ -102,7 +102,7 @@ def _test(home: Module, event: Event, path: list[Level], level: Level) -> str:
     """
     for depth, place in enumerate((*event.calls, event.place)):
         module = module_at(home, place.path)
-        call = next((call for call in find(module.tree, cst.Call) if is_at(module, call, place)), None)
+        call = next((call for call in module.calls if is_at(module, call, place)), None)
         for argument in call.args if call is not None else ():
             for branch, number in _branches_on(module, argument):
                 carried = _carried(home, _Written(module, number, event.calls[:depth]), path, level)

@@ -92,7 +92,7 @@ class StopGradient(Codemod):
 
 
 def _call_at(module: Module, finding: Finding) -> cst.Call:
-    for call in find(module.tree, cst.Call):
+    for call in module.calls:
         if module.start(call) == finding.start and module.end(call) == finding.end:
             return call
     raise Manual("the call stands inside a string; put ops.stop_gradient around it by hand")

@@ -179,12 +179,15 @@ def _statements_around(
 
 def statement_at(module: Module, row: int) -> cst.CSTNode:
     """Return the innermost statement that covers ``row``."""
-    found: cst.CSTNode = module.tree
+    rows = module.remember(statement_at, lambda: list(_statements(module)))
+    return next((node for first, last, node in reversed(rows) if first <= row <= last), module.tree)
+
+
+def _statements(module: Module) -> Iterator[tuple[int, int, cst.CSTNode]]:
+    """Yield the first and last rows of all statements, outer ones first, and the statements."""
     for node in walk(module.tree):
         if isinstance(node, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
-            if module.start(node).row <= row <= module.end(node).row:
-                found = node
-    return found
+            yield module.start(node).row, module.end(node).row, node
 
 
 def function_at(module: Module, row: int) -> cst.FunctionDef | None:

@@ -175,7 +175,7 @@ def arguments_for(module: Module, name: cst.Name) -> Iterator[cst.BaseExpression
         parameters = [param.name.value for param in (*function.params.posonly_params, *function.params.params)]
         if method_of(module, function) is function:
             parameters = parameters[1:]
-        for call in find(module.tree, cst.Call):
+        for call in module.calls:
             if function_called(module, call) is function:
                 value = passed(call, parameters, name.value)
                 if value is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mslint.semantics.cells import CellClass, cell_classes
-from mslint.semantics.module import Module, Unparsed, find
+from mslint.semantics.module import Module, Unparsed
 from mslint.source.text import Unreadable, read
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def calls_named(module: Module, name: str) -> list[cst.Call]:
 
 def _calls(module: Module) -> dict[str, list[cst.Call]]:
     table: dict[str, list[cst.Call]] = {}
-    for call in find(module.tree, cst.Call):
+    for call in module.calls:
         function = call.func
         if isinstance(function, cst.Attribute):
             table.setdefault(function.attr.value, []).append(call)

@@ -15,7 +15,7 @@ import libcst as cst
 from mslint.semantics.cells import CellClass, is_self, method_of, self_name
 from mslint.semantics.flow import function_called, held, lineage_here, owner_of, passed, returned
 from mslint.semantics.foreign import calls_named, class_at, function_at, home_of, users_of
-from mslint.semantics.module import Binding, Module, find
+from mslint.semantics.module import Binding, Module
 from mslint.semantics.operations import SPELLINGS, operation_called
 from mslint.semantics.reaching import reaching
 
@@ -491,7 +491,7 @@ def _handed_on(home: Module, owner: CellClass) -> Iterator[tuple[Module, cst.Cal
     """Yield the calls, in other cells, of the attribute that keeps an instance of ``owner`` given to their constructor."""
     for built in calls_named(home, owner.name):
         names = set(_names_of(home, built))
-        for call in find(home.tree, cst.Call):
+        for call in home.calls:
             given = [item for item in call.args if item.value is built or getattr(item.value, "value", None) in names]
             reference = home.resolve(call.func) if given else None
             keeper = class_at(home, reference) if reference else None

@@ -99,7 +99,7 @@ class _Search:
 
     def run(self) -> list[GradientOperator]:
         found = []
-        for call in find(self.module.tree, cst.Call):
+        for call in self.module.calls:
             if self.module.resolve(call.func) == GRAD_OPERATION:
                 found.append(self._built(call, call.args))
             elif self._is_partial(call):

@@ -123,12 +123,14 @@ class Unparsed(Exception):
 
 
 class _Relations:
-    """Who contains whom in a tree, and what gives its names a meaning."""
+    """Who contains whom in a tree, what gives its names a meaning, and the nodes that most questions are about."""
 
     def __init__(self, tree: cst.Module) -> None:
         self.parents: dict[cst.CSTNode, cst.CSTNode] = {}
         self.bindings: dict[Scope, dict[str, list[Binding]]] = {tree: {}}
         self.star_imports: list[str] = []
+        self.calls: list[cst.Call] = []
+        self.classes: list[cst.ClassDef] = []
         stack: list[tuple[cst.CSTNode, Scope]] = [(tree, tree)]
         while stack:
             node, scope = stack.pop()
@@ -138,12 +140,13 @@ class _Relations:
             inner = cast("Scope", node) if kind in _SCOPES else scope
             if inner is not scope:
                 self.bindings.setdefault(inner, {})
-            for child in children(node):
+            if kind is cst.Call:
+                self.calls.append(cast("cst.Call", node))
+            elif kind is cst.ClassDef:
+                self.classes.append(cast("cst.ClassDef", node))
+            for child in reversed(children(node)):
                 self.parents[child] = node
                 stack.append((child, inner))
-        for names in self.bindings.values():
-            for found in names.values():
-                found.reverse()
 
     def _add(self, scope: Scope, binding: Binding) -> None:
         self.bindings.setdefault(scope, {}).setdefault(binding.name, []).append(binding)
@@ -226,6 +229,16 @@ class Module:
     def star_imports(self) -> list[str]:
         """The modules that all names are imported from."""
         return self._relations.star_imports
+
+    @property
+    def calls(self) -> list[cst.Call]:
+        """All calls in the file in source order."""
+        return self._relations.calls
+
+    @property
+    def classes(self) -> list[cst.ClassDef]:
+        """All class definitions of the file in source order."""
+        return self._relations.classes
 
     @cached_property
     def _relations(self) -> _Relations:
@@ -346,11 +359,6 @@ class Module:
     def lines(self) -> list[str]:
         """The file's lines without their ends."""
         return self.source.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-
-    @cached_property
-    def classes(self) -> list[cst.ClassDef]:
-        """All class definitions of the file in source order."""
-        return list(find(self.tree, cst.ClassDef))
 
 
 def _same_name(value: cst.BaseExpression, name: str) -> bool:

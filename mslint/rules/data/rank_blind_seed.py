@@ -18,7 +18,7 @@ from mslint.program.parallel_runs import ParallelRun, parallel_runs
 from mslint.program.randomness import Draw, Purpose, Seed, Stream, randomness_of, seeded_by
 from mslint.rules.base import Rule
 from mslint.rules.data.screens import seeding
-from mslint.semantics.module import Module, find
+from mslint.semantics.module import Module
 from mslint.source.text import shown
 
 
@@ -551,7 +551,7 @@ def seeding_calls(module: Module) -> dict[int, tuple[cst.Call, frozenset[Stream]
 
 
 def _seeding_calls(module: Module) -> Iterator[tuple[int, tuple[cst.Call, frozenset[Stream]]]]:
-    for call in find(module.tree, cst.Call):
+    for call in module.calls:
         name = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
         # As the trigger has it: `seed(`.
         if isinstance(name, cst.Name) and name.value.endswith("seed") and call.whitespace_after_func.empty:

@@ -14,7 +14,7 @@ from mslint.program.rehearsal.follow import Event
 from mslint.program.rehearsal.values import (
     Place,
 )
-from mslint.semantics.module import Module, find
+from mslint.semantics.module import Module
 from mslint.source.text import shown
 
 
@@ -41,7 +41,7 @@ def sampler_sites(module: Module) -> list[Site]:
 def _sites(module: Module, wanted: object) -> Iterator[Site]:
     assert callable(wanted)
     path = module.source.path.absolute()
-    for node in find(module.tree, cst.Call):
+    for node in module.calls:
         name = module.resolve(node.func)
         if name and name.startswith("mindspore.dataset.") and wanted(name.rpartition(".")[2]):
             start = module.start(node)
