@@ -308,7 +308,7 @@ def in_file(module: Module, home: Module, edits: Iterable[Edit]) -> Iterator[Edi
 def call_at(module: Module, place: Place, names: Iterable[str]) -> cst.Call | None:
     """Return the call that starts at ``place`` and calls something named as one of ``names``."""
     wanted = set(names)
-    for call in find(module.tree, cst.Call):
+    for call in module.calls:
         name = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
         if isinstance(name, cst.Name) and name.value in wanted and is_at(module, call, place):
             return call
