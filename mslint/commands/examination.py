@@ -58,7 +58,8 @@ class _Task:
     def settings(self) -> Settings:
         """All that its findings depend on beside the program."""
         rules = [(rule.code, sorted(rule.severities) if isinstance(rule, Narrowed) else None) for rule in self.rules]
-        return (rules, self.target_version, self.source.filename, str(Path.cwd()))
+        cells = self.source.notebook.document if self.source.notebook else None
+        return (rules, self.target_version, self.source.filename, str(Path.cwd()), cells)
 
     @cached_property
     def effort(self) -> int:
@@ -136,8 +137,8 @@ def _results(work: Work, store: Store | None) -> Results | None:
 def _recalled(tasks: Sequence[_Task], results: Results) -> dict[int, _Outcome]:
     found: dict[int, _Outcome] = {}
     for index, task in enumerate(tasks):
-        if _keepable(task.source):
-            known = results.recall(task.source.path, task.source.encode(task.source.text), task.settings)
+        if not task.source.from_stdin:
+            known = results.recall(task.source.path, _content(task.source), task.settings)
             if known is not None:
                 found[index] = _Outcome(known)
     return found
@@ -146,15 +147,14 @@ def _recalled(tasks: Sequence[_Task], results: Results) -> dict[int, _Outcome]:
 def _keep(tasks: Sequence[_Task], outcomes: dict[int, _Outcome], results: Results) -> None:
     for index, task in enumerate(tasks):
         outcome, source = outcomes[index], task.source
-        if outcome.keepable and not outcome.failures and _keepable(source):
-            data = source.encode(source.text)
-            results.keep(source.path, data, task.settings, outcome.findings, outcome.rests)
+        if outcome.keepable and not outcome.failures and not source.from_stdin:
+            results.keep(source.path, _content(source), task.settings, outcome.findings, outcome.rests)
     results.save()
 
 
-def _keepable(source: Source) -> bool:
-    """Tell whether ``source`` is what the file of its path holds, byte for byte."""
-    return not source.from_stdin and source.notebook is None
+def _content(source: Source) -> bytes:
+    """Return what the program has for the file: of a notebook the code in it, else its bytes."""
+    return source.text.encode("utf-8", "surrogatepass") if source.notebook else source.encode(source.text)
 
 
 def _examined(

@@ -25,6 +25,7 @@ class Modules(Texts):
         self.files = [Path(os.path.abspath(file)) for file in files]
         self._modules: dict[tuple[Path, str], tuple[Path | None, bool]] = {}
         self._roots: dict[Path, Path] = {}
+        self._marked: dict[str, bool] = {}
 
     def root(self, path: Path) -> Path:
         """Return the top folder of the project that ``path`` lies in.
@@ -34,14 +35,27 @@ class Modules(Texts):
         """
         found = self._roots.get(path.parent)
         if found is None:
-            found = next((top for top in self._tops if top in path.parents), None) or _marked_root(path.parent)
+            found = next((top for top in self._tops if top in path.parents), None) or self._marked_root(path.parent)
             self._roots[path.parent] = found
+        return found
+
+    def _marked_root(self, folder: Path) -> Path:
+        package = folder
+        while is_file(os.path.join(package, "__init__.py")) and package.parent != package:
+            package = package.parent
+        return next((place for place in (package, *package.parents) if self._is_marked(str(place))), package)
+
+    def _is_marked(self, folder: str) -> bool:
+        found = self._marked.get(folder)
+        if found is None:
+            found = self._marked[folder] = any(os.path.exists(os.path.join(folder, mark)) for mark in _MARKERS)
         return found
 
     @cached_property
     def _tops(self) -> list[Path]:
         """The roots of the checked files, outermost first."""
-        return sorted({_marked_root(file.parent) for file in self.files}, key=lambda root: len(root.parts))
+        folders = {file.parent for file in self.files}
+        return sorted({self._marked_root(folder) for folder in folders}, key=lambda root: len(root.parts))
 
     @cached_property
     def listing(self) -> Listing:
@@ -139,11 +153,3 @@ def split(target: str) -> tuple[str, str]:
     """Split a dotted import target into the module it is taken from and its last name; leading dots stay in front."""
     head, dot, name = target.rpartition(".")
     return (head if head.strip(".") else head + dot), name
-
-
-def _marked_root(folder: Path) -> Path:
-    package = folder
-    while (package / "__init__.py").is_file() and package.parent != package:
-        package = package.parent
-    above = (package, *package.parents)
-    return next((place for place in above if any((place / mark).exists() for mark in _MARKERS)), package)

@@ -215,9 +215,10 @@ class Program(Modules):
     def _all_texts(self) -> dict[Path, bytes]:
         if not self._texts:
             for path in self.members:
-                data = bytes_of(path)
-                self.note_content(path, data)
-                self._texts[path] = data or b""
+                if path not in self._new_texts:
+                    data = bytes_of(path)
+                    self.note_content(path, data)
+                    self._texts[path] = data or b""
             self._texts.update((path, text.encode()) for path, text in self._new_texts.items())
         return self._texts
 

@@ -67,6 +67,30 @@ def settled(cli: Run, *arguments: str) -> str:
     return with_cache.out
 
 
+def cells(*codes: str) -> str:
+    """Return a notebook with these cells of code."""
+    made = [
+        {"cell_type": "code", "id": str(number), "metadata": {}, "outputs": [], "execution_count": None, "source": code}
+        for number, code in enumerate(codes)
+    ]
+    return json.dumps({"metadata": {}, "nbformat": 4, "nbformat_minor": 5, "cells": made})
+
+
+def test_a_notebook_is_not_examined_again_unless_its_cells_are_others(
+    cli: Run, project: Path, examined: list[str]
+) -> None:
+    notebook = project / "train.ipynb"
+    notebook.write_text(cells("old_call()\n", "old_call()\n"))
+    (project / "net.py").write_text(NET)
+    first = settled(cli)
+    examined.clear()
+    assert cli("check", "--output-format", "json").out == first
+    assert examined == []
+    assert [finding["cell"] for finding in json.loads(first)] == [1, 2]
+    notebook.write_text(cells("old_call()\n\nold_call()\n"))
+    assert [finding["cell"] for finding in json.loads(settled(cli))] == [1, 1]
+
+
 def test_a_second_run_examines_and_parses_nothing(
     cli: Run, project: Path, examined: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

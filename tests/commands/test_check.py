@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import mslint.program.distribution
 import mslint.program.project
+import mslint.semantics.foreign
 
 TWO = "import lib\n\n\nlib.x = 1\nold_call(1)\nhard_call(2)\n"
 
@@ -252,11 +254,13 @@ def test_colour_on_demand(cli, project: Path, monkeypatch: pytest.MonkeyPatch) -
     assert "\x1b[1;33m" in cli("check").out
 
 
-def test_what_is_let_go_between_programs_is_found_again(cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_let_go_is_found_again(cli, monkeypatch: pytest.MonkeyPatch) -> None:
     fixtures = Path(__file__).parents[2] / "fixtures"
     folders = [fixtures / name for name in ("freeze-parameters", "rank-seed", "shard-dataset", "stop-gradient")]
     arguments = ("check", "--no-cache", "--jobs", "1", "--output-format", "json", *folders)
     kept = cli(*arguments).out
-    monkeypatch.setattr(mslint.program.project, "_MUCH", 0)
+    monkeypatch.setattr(mslint.program.project, "_MOST_FUNCTIONS", 1)
+    monkeypatch.setattr(mslint.program.distribution, "_MOST_KEPT", 1)
+    monkeypatch.setattr(mslint.semantics.foreign, "_MOST_TEXT", 1)
     assert cli(*arguments).out == kept
     assert len(json.loads(kept)) > 10
