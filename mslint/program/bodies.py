@@ -6,7 +6,7 @@ import ast
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from mslint.program.following.syntax import only_names
@@ -39,23 +39,26 @@ class Bodies:
     def code(self, name: str) -> str:
         """Return what a function consists of, wherever it stands; nothing if there is none of that name."""
         node = self._functions.get(name)
-        return ast.dump(node) if node is not None else ""
+        return laid_out(node) if node is not None else ""
 
     def level(self) -> str:
         """Return what the file consists of without the bodies of its functions, and without names that it never uses."""
         return self._dumped([statement for statement in self._tree.body if not self._is_unused(statement)])
 
     def unused(self, name: str) -> str:
-        """Return what ``name``, if the file itself never uses it, is given to, without the bodies of functions."""
-        named = (statement for statement in self._tree.body if only_names(statement) == name)
-        return self._dumped([statement for statement in named if self._is_unused(statement)])
+        """Return what ``name``, if the file itself never uses it, is given to, without the bodies of functions.
+
+        That may be before or behind imports of all names of other files, which may give it to something, too.
+        """
+        named = [node for node in self._tree.body if only_names(node) == name and self._is_unused(node)]
+        return self._dumped([node for node in self._tree.body if node in named or _has_star(node)]) if named else ""
 
     def _dumped(self, statements: list[ast.stmt]) -> str:
         bodies = [(node, node.body) for node in self._functions.values()]
         try:
             for node, _ in bodies:
                 node.body = []
-            return ast.dump(ast.Module(statements, []))
+            return laid_out(ast.Module(statements, []))
         finally:
             for node, body in bodies:
                 node.body = body
@@ -72,6 +75,34 @@ class Bodies:
     def _naming(self) -> Counter[str | None]:
         """How often each name is given to something by a statement that does no more."""
         return Counter(map(only_names, self._tree.body))
+
+
+def laid_out(node: ast.AST) -> str:
+    """Return what ``node`` consists of, and which parts of it share rows, wherever it stands."""
+    rows = [row for part in ast.walk(node) for row in _rows(part)]
+    return f"{ast.dump(node)} {in_order(rows)}"
+
+
+def in_order(rows: Iterable[int]) -> list[int]:
+    """Return ``rows`` counted without those that are not among them: comments and empty rows do not change that."""
+    rows = list(rows)
+    numbers = {row: number for number, row in enumerate(sorted(set(rows)))}
+    return [numbers[row] for row in rows]
+
+
+def _rows(node: ast.AST) -> Iterator[int]:
+    """Yield the first and the last row of ``node``; where a function ends, nothing else can stand."""
+    first, last = getattr(node, "lineno", None), getattr(node, "end_lineno", None)
+    if first is not None:
+        yield first
+    if last is not None and not isinstance(node, _Function):
+        yield last
+
+
+def _has_star(statement: ast.stmt) -> bool:
+    """Tell whether ``statement``, or one in it, imports all names of another file."""
+    imports = (node for node in ast.walk(statement) if isinstance(node, ast.ImportFrom))
+    return any(alias.name == "*" for node in imports for alias in node.names)
 
 
 def _outermost(prefix: str, body: list[ast.stmt]) -> Iterator[tuple[str, _Function]]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mslint.program.answers import Answer
+from mslint.program.bodies import in_order
 from mslint.program.facts import ClassFacts
 from mslint.program.grounds import Fact, Grounds
 from mslint.program.modules import Modules, split
@@ -20,16 +21,21 @@ from mslint.program.trees import Trees
 from mslint.semantics.api import canonical, star_names
 
 if TYPE_CHECKING:
-    from mslint.program.calls import CallGraph
+    from mslint.program.calls import CallGraph, Function
 
 _WORD = re.compile(rb"[\w\x80-\xff]+")
+_BLANK = rb"(?:[ \t\f]|\\\r?\n)"
 _IMPORT = re.compile(
-    rb"""^[ \t]*
-    (?: from [ \t]+ (\.*[\w.\x80-\xff]*) [ \t]* import \b (?: [ \t]*\( (?:[^)#]|\#[^\n]*)* | (?:[^\n\\]|\\\r?\n)* )
-    | import [ \t]+ ( (?:[\w.,\x80-\xff \t]|\\\r?\n)+ ) )""",
-    re.MULTILINE | re.VERBOSE,
+    rb"""[\n\r;:\xbf] %(blank)s*
+    (?: from \b ( (?:[\w.\x80-\xff]|%(blank)s)*? ) \b import \b
+        (?: %(blank)s* \( (?:[^)#]|\#[^\r\n]*)* | (?:[^\r\n\\;#]|\\\r?\n)* )
+    | import \b ( (?:[\w.,\x80-\xff]|%(blank)s)+ ) )"""
+    % {b"blank": _BLANK},
+    re.VERBOSE,
 )
-"""A row that imports, also such as stand in a longer text: the module and the names taken from it, or the modules."""
+"""What imports, also such as stands in a longer text, with the line end, colon or mark in front of it: the module and the
+names taken from it, or the modules."""
+_AS = re.compile(rb"%(blank)s as %(blank)s" % {b"blank": _BLANK}, re.VERBOSE)
 _DEEPEST = 6
 """So many files are asked for what a name means that one takes from another."""
 _MOST_FUNCTIONS = 100_000
@@ -340,13 +346,13 @@ class Program(Modules):
 
 
 def _import_rows(text: bytes) -> tuple[frozenset[str], frozenset[bytes]]:
-    """Return the modules that rows of ``text`` import from, as written, and all words in these rows."""
+    """Return the modules that ``text`` imports from, as written, and all words where it imports."""
     targets: set[bytes] = set()
     words: set[bytes] = set()
-    for row in _IMPORT.finditer(text):
-        words.update(_WORD.findall(row[0]))
-        parts = [row[1]] if row[1] else row[2].replace(b"\\", b" ").split(b",")
-        targets.update(part.split()[0] for part in parts if part.strip())
+    for found in _IMPORT.finditer(b"\n" + text):
+        words.update(_WORD.findall(found[0]))
+        modules = [found[1]] if found[1] is not None else [_AS.split(part)[0] for part in found[2].split(b",")]
+        targets.update(re.sub(_BLANK, b"", module) for module in modules)
     return frozenset(map(os.fsdecode, targets)), frozenset(words)
 
 
@@ -386,9 +392,7 @@ _QUICK: dict[str, Callable[[Program, Path, str], object]] = {
     "code": lambda program, path, _: program._code_of(path),
     "content": lambda program, path, _: program.digest(path),
     "facts": lambda program, path, name: program._fact_of(path, name),
-    "functions": lambda program, path, _: [
-        (one, [name for name, _ in one.mentions]) for one in program.functions(path) if not one.is_inert
-    ],
+    "functions": lambda program, path, _: _laid_out([one for one in program.functions(path) if not one.is_inert]),
     "guarded": lambda program, path, _: program.is_guarded(path),
     "imported": lambda program, path, _: program.imported(path),
     "importers": lambda program, path, _: program.importers(path),
@@ -411,9 +415,16 @@ _QUICK: dict[str, Callable[[Program, Path, str], object]] = {
 """How each kind of fact is asked for."""
 
 
+def _laid_out(functions: Sequence[Function]) -> object:
+    """Return ``functions`` with what in them shares rows, whichever rows these are."""
+    mentions = [[name for name, _ in one.mentions] for one in functions]
+    calls = [(one.row, *(call.row for call in one.calls), *(row for _, row in one.mentions)) for one in functions]
+    return functions, mentions, in_order(row for rows in calls for row in rows)
+
+
 def _without_rows(value: object) -> object:
-    if isinstance(value, dict):
-        return {key: _without_rows(item) for key, item in value.items()}
+    if isinstance(value, dict):  # what comes first is told first
+        return [(key, _without_rows(item)) for key, item in value.items()]
     if isinstance(value, (list, tuple)):
         return [_without_rows(item) for item in value]
     if is_dataclass(value):

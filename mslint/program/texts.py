@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mslint.program.answers import Answers
-from mslint.program.bodies import Bodies
+from mslint.program.bodies import Bodies, laid_out
 from mslint.program.facts import AskedFacts, FileFacts, Names, read_facts, read_names
 from mslint.program.following.syntax import only_defines
 from mslint.program.trees import Trees
@@ -143,7 +143,7 @@ class Texts(Answers):
 
     def _code_of(self, path: Path) -> str:
         tree = self._tree_of(path)
-        return "" if tree is None else ast.dump(tree)
+        return "" if tree is None else laid_out(tree)
 
     def _rest_on(self, kind: str, path: Path) -> None:
         self._grounds.facts.add((kind, str(path)))

@@ -238,6 +238,56 @@ def test_what_a_name_is_given_to_is_felt_where_it_is_used(cli: Run, project: Pat
         assert ("MS302" in settled(cli)) is found
 
 
+def test_the_order_of_what_gives_a_name_is_felt(cli: Run, project: Path) -> None:
+    script = (FIXTURES / "rank-blind-seed" / "bad.py").read_text()
+    (project / "train.py").write_text(
+        script.replace("SEED = 1\n", "import tools\n\nSEED = 1\n").replace(
+            "        init()\n", "        if tools.DISTRIBUTED:\n            init()\n"
+        )
+    )
+    (project / "usual.py").write_text("DISTRIBUTED = False\n")
+    own, others = "DISTRIBUTED = True\n", "from usual import *\n"
+    for text, found in ((others + own, True), (own + others, False), (others + own, True)):
+        (project / "tools.py").write_text(text)
+        assert ("MS302" in settled(cli)) is found
+
+
+def test_what_stands_in_one_row_is_felt(cli: Run, project: Path) -> None:
+    script = (FIXTURES / "rank-blind-seed" / "bad.py").read_text()
+    (project / "train.py").write_text(
+        script.replace("SEED = 1\n", "from pipeline import build\n\nSEED = 1\n")
+        .replace("np.random.randn()", "1")
+        .replace("    optimizer = ", "    rows = build(rows)\n    optimizer = ")
+    )
+    pipeline = (
+        "import numpy as np\n\n\ndef build(rows):\n    rows = rows.map(lambda row: row)\n    print(np.random.randn())\n"
+    )
+    for text in (pipeline, pipeline.replace("\n    print", "; print"), pipeline):
+        (project / "pipeline.py").write_text(f"{text}    return rows\n")
+        assert ("pipeline.py" in settled(cli)) is ("; " in text)
+
+
+@pytest.mark.parametrize(
+    "importing",
+    [
+        "import os; import library; library.main()\n",
+        "if True: import library\nlibrary.main()\n",
+        "import\\\n library\nlibrary.main()\n",
+        "import os, \\\n library as used\nused.main()\n",
+        "from os import sep; from library import main\nmain()\n",
+        "from library import(main)\nmain()\n",
+        "\ufeffimport library\nlibrary.main()\n",
+        "\fimport library\nlibrary.main()\n",
+    ],
+)
+def test_an_import_is_felt_wherever_it_stands(cli: Run, project: Path, importing: str) -> None:
+    library = (FIXTURES / "rank-blind-seed" / "bad.py").read_text().partition("\n\nif __name__")[0]
+    (project / "library.py").write_text(library)
+    for text, found in (("import os\n", False), (importing, True), (f"{importing}# the end\n", True)):
+        (project / "train.py").write_text(text)
+        assert ("MS302" in settled(cli)) is found
+
+
 def test_rows_of_other_files_are_told_as_they_are(cli: Run, project: Path, examined: list[str]) -> None:
     (project / "nets.py").write_text(
         "from mindspore import nn\n\n\nclass Net(nn.Cell):\n    def __init__(self):\n        super().__init__()\n"
