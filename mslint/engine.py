@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -104,7 +105,12 @@ def _passes(rule: AnyRule, tree: ast.Module) -> bool:
 
 
 def _holds(text: str, words: tuple[bytes, ...]) -> bool:
-    return any(word.decode() in text for word in words)
+    return any(word in text for word in _decoded(words))
+
+
+@cache
+def _decoded(words: tuple[bytes, ...]) -> tuple[str, ...]:
+    return tuple(word.decode() for word in words)
 
 
 def _run(source: Source, rules: Sequence[AnyRule], live: Sequence[AnyRule], program: Program) -> Checked:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from codemods.registry import AnyCodemod, all_codemods
+from mslint.commands.garbage import rare_collections
 from mslint.commands.proposals import examine
 from mslint.commands.work import Work
 from mslint.config import Version
@@ -104,7 +103,7 @@ def examine_all(work: Work, open_store: Callable[[], Store | None] = lambda: Non
     if len(tasks) > _FEW or any(task.effort for task in tasks):
         results = _results(work, open_store())
     outcomes = _recalled(tasks, results) if results else {}
-    with Progress(len(tasks)) as progress, _rare_collections():
+    with Progress(len(tasks)) as progress, rare_collections():
         for index, outcome in _examined(tasks, outcomes, work, results, jobs):
             progress.step(tasks[index].source.filename)
             outcomes[index] = outcome
@@ -113,17 +112,6 @@ def examine_all(work: Work, open_store: Callable[[], Store | None] = lambda: Non
     if results:
         _keep(tasks, outcomes, results)
     return done
-
-
-@contextmanager
-def _rare_collections() -> Iterator[None]:
-    """Let the garbage collector look less often: among so many nodes of syntax trees it takes a quarter of the time."""
-    usual = gc.get_threshold()
-    gc.set_threshold(50_000, 20, 50)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*usual)
 
 
 def _results(work: Work, store: Store | None) -> Results | None:

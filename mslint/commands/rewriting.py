@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codemods.registry import AnyCodemod
+from mslint.commands.garbage import rare_collections
 from mslint.commands.proposals import examine
 from mslint.config import NEWEST, Version
 from mslint.console import Progress, internal_error
@@ -120,7 +121,7 @@ class _Rewriting:
 
     def run(self) -> None:
         """Rewrite until nothing changes any more."""
-        with Progress(len(self.files)) as progress:
+        with Progress(len(self.files)) as progress, rare_collections():
             while self._waiting:
                 path = self._waiting.popleft()
                 progress.step(self.files[path].source.filename)
