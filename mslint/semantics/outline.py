@@ -1,433 +1,314 @@
-"""A file as Python's own parser shows it: what its names may be given, and which operations it may compute.
+"""A file as Python's own parser shows it: what stands in it, and what its names may stand for.
 
-That costs a tenth of what ``formula`` is told by libcst's tree, and says less: where ``formula`` follows a name to the
-assignments that reach it, here all that the file assigns to anything of that name counts, and what comes from another file
-may be any number. An operator is known by its name, also one that another file of the project hands on.
+The screens of rules look here whether a file can hold anything for them, for a tenth of what it costs to read the file with
+libcst. Where a rule follows a name to the assignments that reach it, here all that the file assigns to anything of that name
+counts: what is said of a name may be too much, and should never be too little.
 """
 
 from __future__ import annotations
 
 import ast
 import operator
-import re
-from collections.abc import Callable, Collection, Iterator
-from functools import cache, cached_property
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Set
+from functools import lru_cache
 from itertools import product
 from math import nan
-from typing import Any
+from typing import Any, TypeGuard
 
+from mslint.semantics.api import canonical
 from mslint.semantics.operations import operation_called
 
-Definition = ast.FunctionDef | ast.AsyncFunctionDef
-
-_EXTERNAL = frozenset({"numpy", "scipy", "math", "torch", "cv2", "os", "sys"})
-"""Packages that hand on neither operators of MindSpore nor numbers of the project."""
-_ARITHMETIC: dict[type[ast.AST], tuple[str, Callable[[float, float], float]]] = {
+_ANY = "*"
+"""Among the names of what is called: another file of the project may give it any name."""
+_OPERATIONS: dict[type, tuple[str, Callable[[float, float], float]]] = {
     ast.Add: ("add", operator.add),
     ast.Sub: ("subtract", operator.sub),
     ast.Mult: ("multiply", operator.mul),
     ast.Div: ("divide", operator.truediv),
     ast.Pow: ("power", operator.pow),
 }
-_CALCULATING = frozenset({"negative", *(name for name, _ in _ARITHMETIC.values())})
-_NUMERIC = (ast.Constant, ast.Name, ast.Attribute, ast.IfExp, ast.Tuple, ast.Subscript, ast.UnaryOp, ast.BinOp)
-_FIELDS = {
-    kind: tuple(field for field in kind._fields if field not in ("ctx", "op", "ops", "id", "attr", "arg", "name"))
-    for kind in vars(ast).values()
-    if isinstance(kind, type) and issubclass(kind, ast.AST) and kind is not ast.Constant
+_CALCULATING = frozenset({"negative", *(name for name, _ in _OPERATIONS.values())})
+_ELSEWHERE = sys.stdlib_module_names | {
+    "numpy",
+    "scipy",
+    "cv2",
+    "PIL",
+    "torch",
+    "pandas",
+    "sklearn",
+    "matplotlib",
+    "tqdm",
 }
-"""Where nodes hold others: asked for these alone, a tree is walked three times as fast as by ``ast.walk``."""
+"""Packages that hand on neither operators of MindSpore nor constants of the project."""
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_BINDING = frozenset({
+    ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.AugAssign, ast.For, ast.AsyncFor, ast.comprehension, ast.arguments, ast.arg,
+    *_DEFINITIONS, ast.ClassDef, ast.Import, ast.ImportFrom,
+})  # fmt: skip
+_WITHOUT_NODES = frozenset(["ctx", "op", "ops", "id", "attr", "arg", "kind", "type_comment"])
 _MOST_NUMBERS = 30
-_MOST_ROUNDS = 8
 
 
-class Part:
-    """A function with all inside it, or what of a file stands in none."""
+class Function:
+    """What stands in a function or method called ``name``, nested ones included."""
 
-    def __init__(self, root: ast.Module | Definition) -> None:
+    def __init__(self, root: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         self.root = root
-        self.formulas: list[ast.AST] = []
-        """Its operations and calls."""
-        self.is_construct = False
+        self.name = "" if isinstance(root, ast.Module) else root.name
+        self.nodes: dict[type, list[Any]] = defaultdict(list)
+
+    def of(self, *kinds: type) -> list[Any]:
+        """Return the nodes of ``kinds`` in it, in no order."""
+        return [node for kind in kinds for node in self.nodes.get(kind, ())]
 
 
 class Outline:
-    """What the names of a file may be given, and what it may compute, from one walk of its ``tree``."""
+    """The functions of a file, and what its names may stand for, read in one walk over ``tree``."""
 
     def __init__(self, tree: ast.Module) -> None:
-        self.parameters: set[str] = set()
-        self.returned: list[tuple[ast.expr, Part]] = []
-        self.parts = [Part(tree)]
-        self._given: dict[str, list[ast.AST]] = {}
-        """What names and attributes get, from assignments, defaults and loops."""
-        self._imports: dict[str, list[str]] = {}
+        self.functions = [Function(tree)]
+        """The first one is what stands in no function."""
+        self._values: dict[str, list[ast.AST]] = defaultdict(list)
+        """What variables and attributes get: by assignments, defaults and loops; each part of a tuple gets the whole."""
+        self._imported: dict[str, list[str]] = defaultdict(list)
         """The dotted names of what is imported under a name."""
-        self._external: set[str] = set()
-        self._defined: set[str] = set()
         self._has_star = False
-        self._operations: dict[ast.AST, set[str]] = {}
-        self._foreign: dict[str, bool] = {}
-        for part in self.parts:
-            self._walk(part)
-        self._external -= self.parameters | self._defined | self._given.keys() | self._imports.keys()
-        self.formulas = [formula for part in self.parts for formula in part.formulas]
+        self._defined: set[str] = set()
+        """The names of functions, classes and parameters."""
+        self._names: dict[tuple[str, str], set[str]] = {}
+        self._numbers: dict[str, set[float]] = {}
+        for function in self.functions:
+            self._read(function)
 
-    def _walk(self, part: Part) -> None:
-        stack: list[Any] = [part.root]
+    def _read(self, function: Function) -> None:
+        stack: list[ast.AST] = [function.root]
         while stack:
             node = stack.pop()
-            kind = type(node)
-            if kind in _VISITS:
-                _VISITS[kind](self, node, part)
-                if isinstance(node, Definition) and part is self.parts[0]:
-                    self.parts.append(Part(node))
-                    continue
-            for field in _FIELDS.get(kind, ()):
-                value = getattr(node, field)
-                if type(value) is list:
-                    stack += value
-                elif value is not None:
-                    stack.append(value)
+            if isinstance(node, _DEFINITIONS) and function is self.functions[0]:
+                self.functions.append(Function(node))
+                continue
+            function.nodes[type(node)].append(node)
+            if type(node) in _BINDING:
+                self._bind(node)
+            for name in node._fields:
+                if name not in _WITHOUT_NODES:
+                    value = getattr(node, name, None)
+                    stack += [part for part in (value if type(value) is list else [value]) if isinstance(part, ast.AST)]
 
-    def _formula(self, node: ast.BinOp | ast.Call, part: Part) -> None:
-        part.formulas.append(node)
+    def _bind(self, node: ast.AST) -> None:
+        if isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.AugAssign)):
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                self._assign(target, node.value)
+                if isinstance(node, ast.AugAssign):
+                    self._assign(target, node)
+        elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)):
+            self._assign(node.target, node.iter)
+        elif isinstance(node, ast.arguments):
+            positional = node.posonlyargs + node.args
+            for parameters, defaults in ((positional, node.defaults), (node.kwonlyargs, node.kw_defaults)):
+                for parameter, default in zip(reversed(parameters), reversed(defaults), strict=False):
+                    if default is not None:
+                        self._values[parameter.arg].append(default)
+        elif isinstance(node, ast.arg):
+            self._defined.add(node.arg)
+        elif isinstance(node, (*_DEFINITIONS, ast.ClassDef)):
+            self._defined.add(node.name)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            self._import(node)
 
-    def _augmented(self, node: ast.AugAssign, part: Part) -> None:
-        part.formulas.append(node)
-        self._bind(node.target, node)
-        if isinstance(node.target, ast.Attribute):
-            self._bind(node.target, node.value)
-
-    def _return(self, node: ast.Return, part: Part) -> None:
-        if node.value is not None:
-            self.returned.append((node.value, part))
-
-    def _assign(self, node: ast.Assign, part: Part) -> None:
-        for target in node.targets:
-            self._bind(target, node.value)
-
-    def _assign_one(self, node: ast.AnnAssign | ast.NamedExpr, part: Part) -> None:
-        if node.value is not None:
-            self._bind(node.target, node.value)
-
-    def _loop(self, node: ast.For | ast.comprehension, part: Part) -> None:
-        self._bind(node.target, node.iter)
-
-    def _function(self, node: Definition, part: Part) -> None:
-        self._defined.add(node.name)
-        part.is_construct |= node.name == "construct"
-
-    def _class(self, node: ast.ClassDef, part: Part) -> None:
-        self._defined.add(node.name)
-
-    def _arguments(self, node: ast.arguments, part: Part) -> None:
-        positional = node.posonlyargs + node.args
-        self.parameters.update(argument.arg for argument in (*positional, *node.kwonlyargs))
-        late = positional[len(positional) - len(node.defaults) :]
-        for argument, default in zip([*late, *node.kwonlyargs], [*node.defaults, *node.kw_defaults], strict=True):
-            if default is not None:
-                self._given.setdefault(argument.arg, []).append(default)
-
-    def _import(self, node: ast.Import, part: Part) -> None:
-        for name in node.names:
-            # ``import a.b`` binds ``a``.
-            self._import_as(
-                name.asname or name.name.partition(".")[0], name.name if name.asname else name.name.partition(".")[0]
-            )
-
-    def _import_from(self, node: ast.ImportFrom, part: Part) -> None:
-        home = "." * node.level + (node.module or "")
-        for name in node.names:
-            if name.name != "*":
-                self._import_as(name.asname or name.name, f"{home}.{name.name}")
-            elif home.partition(".")[0] not in _EXTERNAL:
-                self._has_star = True
-
-    def _import_as(self, name: str, dotted: str) -> None:
-        if dotted.partition(".")[0] in _EXTERNAL:
-            self._external.add(name)
-        else:
-            self._imports.setdefault(name, []).append(dotted)
-
-    def _bind(self, target: ast.expr, value: ast.AST) -> None:
+    def _assign(self, target: ast.AST, value: ast.AST | None) -> None:
         if isinstance(target, (ast.Tuple, ast.List)):
             for element in target.elts:
-                self._bind(element, value)
-        elif isinstance(target, (ast.Name, ast.Attribute)):
-            self._given.setdefault(last_name(target), []).append(value)
+                self._assign(element, value)
+        elif value is not None and last_name(target):
+            self._values[last_name(target)].append(value)
 
-    def meanings(self, expression: ast.AST, *, through: bool = True) -> Iterator[ast.AST]:
-        """Yield what ``expression`` may be, itself first, as far as names of the file, conditions and tuples show it.
+    def _import(self, node: ast.Import | ast.ImportFrom) -> None:
+        home = "" if isinstance(node, ast.Import) else "." * node.level + (node.module or "") + "."
+        for alias in node.names:
+            if alias.name == "*":
+                self._has_star |= _package(home) not in _ELSEWHERE
+            elif alias.asname or home:
+                self._imported[alias.asname or alias.name].append(home + alias.name)
+            else:
+                self._imported[_package(alias.name)].append(_package(alias.name))
 
-        With ``through``, reshapes, casts, indices and the like give what they are applied to as well.
-        """
+    def of(self, *kinds: type) -> list[Any]:
+        """Return the nodes of ``kinds`` in the file, in no order."""
+        return [node for function in self.functions for node in function.of(*kinds)]
+
+    def origins(self, expression: ast.AST) -> Iterator[ast.AST]:
+        """Yield ``expression`` and what it may be computed from, through names, operations and calls."""
         seen: set[str] = set()
         stack = [expression]
         while stack:
             node = stack.pop()
             yield node
-            if isinstance(node, (ast.Name, ast.Attribute)):
-                name = last_name(node)
-                if name not in seen:
-                    seen.add(name)
-                    stack += self._given.get(name, ())
-                if through and isinstance(node, ast.Attribute) and name in ("T", "mT"):
-                    stack.append(node.value)
-            elif isinstance(node, ast.IfExp):
-                stack += (node.body, node.orelse)
-            elif isinstance(node, ast.Tuple):
-                stack += node.elts
-            elif isinstance(node, ast.Subscript):
-                stack.append(node.value)
-            elif through and isinstance(node, ast.Call) and self.operations(node) & {"same", "index"}:
-                stack += first_operands(node)
+            stack += operands(node)
+            name = last_name(node)
+            if name and name not in seen:
+                seen.add(name)
+                stack += self._values.get(name, ())
+
+    def may_be(self, called: ast.AST, names: Set[str]) -> bool:
+        """Tell whether ``called`` may be, or be an instance of, something with one of ``names``, given as ``plain`` ones."""
+        found = self.names(called)
+        return _ANY in found or not found.isdisjoint(names)
 
     def operations(self, node: ast.AST) -> set[str]:
-        """Return what ``node`` may compute: of a call, what anything of the names that it runs may."""
-        if node not in self._operations:
-            if isinstance(node, ast.Call):
-                self._operations[node] = self._called(node)
-            elif isinstance(node, (ast.BinOp, ast.AugAssign)) and type(node.op) in _ARITHMETIC:
-                self._operations[node] = {_ARITHMETIC[type(node.op)][0]}
-            else:
-                is_minus = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
-                self._operations[node] = {"negative"} if is_minus else set()
-        return self._operations[node]
+        """Return the operations that ``node`` itself may compute; see ``semantics.operations``.
 
-    def _called(self, call: ast.Call) -> set[str]:
-        found: set[str] = set()
-        for node in self.callables(call):
-            if isinstance(node, ast.Name):
-                found.update(_operation(dotted.rpartition(".")[2]) for dotted in self._imports.get(node.id, ()))
-                if self._is_from_star(node.id):
-                    found.add(_operation(node.id))
-            # What is called on the object itself is what it holds under that name.
-            elif _root(node) not in self._external and not _is_name(node.value, "self"):
-                found.add(_operation(node.attr))
-        found.discard("")
+        An operator that another file of the project hands on counts by its name.
+        """
+        if isinstance(node, (ast.BinOp, ast.AugAssign)):
+            return {_OPERATIONS[type(node.op)][0]} if type(node.op) in _OPERATIONS else set()
+        if isinstance(node, ast.UnaryOp):
+            return {"negative"} if isinstance(node.op, ast.USub) else set()
+        if isinstance(node, ast.Call) and not self.is_from(node.func, _ELSEWHERE):
+            return {operation for name in self.names(node.func) if (operation := operation_called(name))}
+        return set()
+
+    def names(self, called: ast.AST) -> set[str]:
+        """Return the last names, as ``plain`` ones, of what ``called`` may be or be an instance of."""
+        key = _ends(called)
+        if key not in self._names:
+            self._names[key] = {
+                plain(name) for root, last in self._meanings(key) for name in self._last_names(root, last)
+            }
+        return self._names[key]
+
+    def _meanings(self, key: tuple[str, str]) -> list[tuple[str, str]]:
+        """Return the first and the last name of what ``key``, given in the same way, stands for; itself first."""
+        found = [key]
+        for _, last in found:
+            found += {_ends(value) for value in self._values.get(last, ())}.difference(found)
         return found
 
-    def callables(self, call: ast.Call) -> Iterator[ast.Name | ast.Attribute]:
-        """Yield the names and attributes that ``call`` may run, or that are called to make what it runs."""
-        seen: set[str] = set()
-        stack: list[ast.AST] = [call]
-        while stack:
-            node = stack.pop()
-            if isinstance(node, ast.Call):
-                stack.append(node.func)
-            elif isinstance(node, (ast.Name, ast.Attribute)):
-                yield node
-                name = last_name(node)
-                if name not in seen and (isinstance(node, ast.Name) or isinstance(node.value, ast.Name)):
-                    seen.add(name)
-                    stack += self._given.get(name, ())
+    def _last_names(self, root: str, last: str) -> Iterator[str]:
+        yield last
+        if self._is_project(root):
+            yield _ANY
+        for home in self._imported.get(root, ()):
+            yield canonical(home if root == last else f"{home}.{last}").rpartition(".")[2]
 
-    def names(self, node: ast.AST) -> set[str]:
-        """Return the last name of ``node`` and, of an imported one, those that it has where it comes from."""
-        dotted = self._imports.get(node.id, ()) if isinstance(node, ast.Name) else ()
-        return {last_name(node), *(name.rpartition(".")[2] for name in dotted)}
-
-    def imported(self, node: ast.AST) -> str | None:
-        """Return the dotted name of what is imported and called ``node`` here, if that can be nothing else."""
-        root = _root(node)
-        dotted = self._imports.get(root, ())
-        if len(dotted) != 1 or any(root in names for names in (self._given, self.parameters, self._defined)):
-            return None
-        return dotted[0] + ast.unparse(node)[len(root) :]
-
-    def runs_operators(self, part: Part) -> bool:
-        """Tell whether ``part`` may call an operator of MindSpore, or is run as a Cell."""
-        if part.is_construct:
-            return True
-        formulas = self.formulas if part is self.parts[0] else part.formulas
-        calls = (item for item in formulas if isinstance(item, ast.Call))
+    def is_operator(self, called: ast.AST) -> bool:
+        """Tell whether ``called`` may be, or be an instance of, something of MindSpore, of the project or of this file."""
         return any(
-            root in self._imports or self._is_from_star(root)
-            for call in calls
-            for node in self.callables(call)
-            for root in self._names(_root(node))
+            last in self._defined
+            or self._is_project(root)
+            or "mindspore" in map(_package, self._imported.get(root, ()))
+            for root, last in self._meanings(_ends(called))
         )
-
-    def runs_project(self, call: ast.Call) -> bool:
-        """Tell whether ``call`` may run a function of the project."""
-        callables = list(self.callables(call))
-        if any(last_name(node) in self._defined or self.is_from_project(node) for node in callables):
-            return True
-        return not self.operations(call) and (not callables or any(self._is_own(_root(node)) for node in callables))
-
-    def _is_own(self, name: str) -> bool:
-        """Tell whether ``name`` may hold an object of the project; one that is empty stands for what has no name."""
-        return not name or name in self.parameters or name in self._given
 
     def is_from_project(self, node: ast.AST) -> bool:
-        """Tell whether ``node`` may name something of another file of the project, or be an attribute of it."""
-        name = _root(node)
-        if name not in self._foreign:
-            self._foreign[name] = any(
-                self._is_from_star(root)
-                or any(dotted.partition(".")[0] != "mindspore" for dotted in self._imports.get(root, ()))
-                for root in self._names(name)
-            )
-        return self._foreign[name]
+        """Tell whether ``node`` may be something of another file of the project, or of a package that is not known."""
+        return self._is_project(_ends(node)[0])
 
-    def _is_from_star(self, name: str) -> bool:
-        return self._has_star and not any(
-            name in names for names in (self._given, self._imports, self._external, self.parameters, self._defined)
-        )
+    def _is_project(self, root: str) -> bool:
+        if root in self._imported:
+            return any(_package(home) not in {"mindspore", *_ELSEWHERE} for home in self._imported[root])
+        return self._has_star and bool(root) and root not in self._values and root not in self._defined
 
-    def _names(self, name: str) -> set[str]:
-        """Return ``name`` and the names that what it stands for starts with."""
-        seen: set[str] = set()
-        stack = [name] if name else []
-        while stack:
-            root = stack.pop()
-            if root not in seen:
-                seen.add(root)
-                stack += filter(None, map(_root, self._given.get(root, ())))
-        return seen
+    def is_from(self, node: ast.AST, packages: Collection[str]) -> bool:
+        """Tell whether ``node`` is surely something of one of ``packages``."""
+        homes = self._imported.get(_ends(node)[0], ())
+        return bool(homes) and all(_package(home) in packages for home in homes)
 
-    def numbers(self, expression: ast.AST) -> set[float]:
-        """Return the numbers that ``expression`` may be, NaN for one that is not known."""
-        return set(self._find_numbers(expression, self._named_numbers))
-
-    @cached_property
-    def _named_numbers(self) -> dict[str, set[float]]:
-        """The numbers that names and attributes may be: in each round those made of the numbers of the round before."""
-        given = {name: values for name, items in self._given.items() if (values := [*filter(self._is_numeric, items)])}
-        known: dict[str, set[float]] = {}
-        for _ in range(_MOST_ROUNDS):
-            found = {
-                name: {number for item in items for number in self._find_numbers(item, known)}
-                for name, items in given.items()
-            }
-            if found == known:
-                return known
-            known = found
-        # What is counted up or down is no epsilon.
-        return {name: n if all(map(float.is_integer, n)) else n | {nan} for name, n in known.items()}
-
-    def _is_numeric(self, node: ast.AST) -> bool:
-        """Tell whether ``node`` is of a kind that ``_find_numbers`` finds any in."""
-        if isinstance(node, ast.Call):
-            return _is_name(node.func, "float") or not self.operations(node).isdisjoint({"same", *_CALCULATING})
-        return isinstance(node, _NUMERIC)
-
-    def _find_numbers(self, node: ast.AST, known: dict[str, set[float]]) -> Iterator[float]:
+    def numbers(self, node: ast.AST) -> set[float]:
+        """Return the numbers that the expression ``node`` may be, NaN for one that is not known."""
         if isinstance(node, ast.Constant):
-            if isinstance(node.value, (int, float)):  # True is none, and no small one
-                yield _number(node.value)
-        elif isinstance(node, (ast.Name, ast.Attribute)):
-            yield from known.get(last_name(node), ())
-            is_of_type = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Call)  # finfo(...).eps
-            if self.is_from_project(node) or (is_of_type and last_name(node) == "eps"):
-                yield nan
-        elif isinstance(node, ast.IfExp):
-            yield from self._find_numbers(node.body, known)
-            yield from self._find_numbers(node.orelse, known)
-        elif isinstance(node, ast.Tuple):
-            for element in node.elts:
-                yield from self._find_numbers(element, known)
-        elif isinstance(node, ast.Subscript):
-            yield from self._find_numbers(node.value, known)
-        elif isinstance(node, ast.UnaryOp):
-            if isinstance(node.op, ast.USub):
-                yield from (-number for number in self._find_numbers(node.operand, known))
-        elif isinstance(node, ast.BinOp):
-            left = set(self._find_numbers(node.left, known)) if type(node.op) in _ARITHMETIC else ()
-            if left:
-                right = set(self._find_numbers(node.right, known))
-                yield from _calculated(_ARITHMETIC[type(node.op)][1], left, right)
-        elif isinstance(node, ast.Call):
-            operations = self.operations(node)
-            if "same" in operations or _is_name(node.func, "float"):
-                for operand in first_operands(node):
-                    yield from self._find_numbers(operand, known)
-            if operations & _CALCULATING:
-                given = sum(any(True for _ in self._find_numbers(item, known)) for item in operands(node))
-                if given > 1 or (given and "negative" in operations):
-                    yield nan
+            return {_number(float, node.value)} if isinstance(node.value, (int, float)) else set()
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            return self._named_numbers(node)
+        found = [self.numbers(operand) for operand in operands(node)]
+        operations = self.operations(node)
+        if isinstance(node, (ast.IfExp, ast.Tuple, ast.Subscript)) or "same" in operations or is_call_of(node, "float"):
+            return set().union(*found)
+        # Of a call, the last two operands count: of ops.pow(10, -8) ``ops`` comes first.
+        if not found or not all(found[-2:]) or operations.isdisjoint(_CALCULATING):
+            return set()
+        if isinstance(node, ast.UnaryOp):
+            return {-number for number in found[0]}
+        if not isinstance(node, ast.BinOp) or len(found[0]) * len(found[1]) > _MOST_NUMBERS:
+            return {nan}
+        return {_number(_OPERATIONS[type(node.op)][1], *pair) for pair in product(*found)}
+
+    def _named_numbers(self, node: ast.Name | ast.Attribute) -> set[float]:
+        name = last_name(node)
+        if name not in self._numbers:
+            self._numbers[name] = set()  # what is computed from itself, such as a counter, has no more numbers
+            self._numbers[name] = {number for value in self._values.get(name, ()) for number in self.numbers(value)}
+        of_type = (
+            name == "eps" and isinstance(node, ast.Attribute) and isinstance(node.value, ast.Call)
+        )  # finfo(...).eps
+        return self._numbers[name] | ({nan} if of_type or self.is_from_project(node) else set())
 
 
-_VISITS: dict[type, Callable[[Outline, Any, Part], None]] = {
-    ast.BinOp: Outline._formula,
-    ast.Call: Outline._formula,
-    ast.AugAssign: Outline._augmented,
-    ast.Return: Outline._return,
-    ast.Assign: Outline._assign,
-    ast.AnnAssign: Outline._assign_one,
-    ast.NamedExpr: Outline._assign_one,
-    ast.For: Outline._loop,
-    ast.comprehension: Outline._loop,
-    ast.FunctionDef: Outline._function,
-    ast.AsyncFunctionDef: Outline._function,
-    ast.ClassDef: Outline._class,
-    ast.arguments: Outline._arguments,
-    ast.Import: Outline._import,
-    ast.ImportFrom: Outline._import_from,
-}
+@lru_cache(maxsize=1)
+def outline(tree: ast.Module) -> Outline:
+    """Return the outline of the file with ``tree``; the screens of several rules ask for it, one after the other."""
+    return Outline(tree)
 
 
 def operands(node: ast.AST) -> list[ast.AST]:
-    """Return what ``node`` computes with: its sides, or the arguments of a call and what may be a tensor with this method."""
+    """Return what ``node`` computes with, consists of or picks from; of a call the arguments, and what it is a method of."""
     if isinstance(node, ast.BinOp):
         return [node.left, node.right]
     if isinstance(node, ast.AugAssign):
         return [node.target, node.value]
     if isinstance(node, ast.UnaryOp):
         return [node.operand]
+    if isinstance(node, ast.IfExp):
+        return [node.body, node.orelse]
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return [*node.elts]
+    if isinstance(node, (ast.Subscript, ast.Starred)):
+        return [node.value]
     if isinstance(node, ast.Call):
         owner = [node.func.value] if isinstance(node.func, ast.Attribute) else []
         return [*owner, *node.args, *(keyword.value for keyword in node.keywords)]
     return []
 
 
-def first_operands(node: ast.AST) -> list[ast.AST]:
-    """Return what may be the first operand of ``node``."""
-    if not isinstance(node, ast.Call):
-        return operands(node)[:1]
-    owner = [node.func.value] if isinstance(node.func, ast.Attribute) else []
-    return [*owner, *node.args[:1], *(keyword.value for keyword in node.keywords)]
+def indices(subscript: ast.Subscript) -> list[ast.expr]:
+    """Return the indices and slices of ``subscript``, one for each axis."""
+    inside = subscript.slice
+    return inside.elts if isinstance(inside, ast.Tuple) and inside.elts else [inside]
 
 
 def last_name(node: ast.AST) -> str:
-    """Return the name of ``node``, or of the attribute that it is; empty for anything else."""
+    """Return ``c`` for ``a.b.c`` and for ``c``, and nothing for what has no name."""
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
-def _root(node: ast.AST) -> str:
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
+def is_call_of(node: ast.AST, *names: str) -> TypeGuard[ast.Call]:
+    """Tell whether ``node`` calls one of Python's own functions ``names``."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names
 
 
-def _is_name(node: ast.AST, name: str) -> bool:
-    return isinstance(node, ast.Name) and node.id == name
+def plain(name: str) -> str:
+    """Return ``name`` in small letters without underscores: MindSpore has many an operator both as a class and a function."""
+    return name.replace("_", "").lower()
 
 
-@cache
-def _operation(name: str) -> str:
-    # MindSpore has some under a second name.
-    return operation_called(name) or operation_called(re.sub("_?(ext|view|func)$", "", name, flags=re.IGNORECASE))
+def _ends(node: ast.AST) -> tuple[str, str]:
+    """Return the names that ``node``, or what it calls, starts and ends with: ``a`` and ``c`` for ``a.b[0].c(d)``."""
+    while isinstance(node, ast.Call):
+        node = node.func
+    last = last_name(node)
+    while isinstance(node, (ast.Attribute, ast.Call, ast.Subscript)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return (node.id if isinstance(node, ast.Name) else "", last)
 
 
-def _number(written: float) -> float:
+def _package(name: str) -> str:
+    return name.partition(".")[0]
+
+
+def _number(calculate: Callable[..., float], *given: float) -> float:
     try:
-        return float(written)
-    except OverflowError:
+        return float(calculate(*given))
+    except (ArithmeticError, TypeError, ValueError):
         return nan
-
-
-def _calculated(
-    calculate: Callable[[float, float], float], left: Collection[float], right: Collection[float]
-) -> Iterator[float]:
-    if len(left) * len(right) > _MOST_NUMBERS:
-        yield nan
-        return
-    for one, other in product(left, right):
-        try:
-            result = calculate(one, other)
-        except (ArithmeticError, ValueError):
-            continue
-        if isinstance(result, float):
-            # Always the same object, which is equal to itself in a set.
-            yield nan if result != result else result
