@@ -106,7 +106,7 @@ class Results:
     @cached_property
     def _imports(self) -> list[tuple[str, ...]]:
         """What each member imports."""
-        return [self._program.imports(path) for path in self._program.members]
+        return self._program.all_imports()
 
     @cached_property
     def _now(self) -> str:

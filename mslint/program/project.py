@@ -105,6 +105,14 @@ class Program(Modules):
         self._imports = {**imports, **self._imports}
         self._all_imports_known = self._imports.keys() >= set(self.members)
 
+    def all_imports(self) -> list[tuple[str, ...]]:
+        """Return what each of the members imports, as written; of a large project, the trees would be too many to keep."""
+        found = []
+        for path in self.members:
+            found.append(self.imports(path))
+            self._trees.let_go(path)
+        return found
+
     def canonical(self, path: Path, target: str, depth: int = _DEEPEST) -> str:
         """Return what the imported ``target`` is, as seen from ``path``.
 

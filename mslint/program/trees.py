@@ -37,6 +37,11 @@ class Trees:
                 self._size -= self._kept.popitem(last=False)[1][1]
         return self._kept[path][0]
 
+    def let_go(self, path: Path) -> None:
+        """Forget the tree of ``path``."""
+        if path in self._kept:
+            self._size -= self._kept.pop(path)[1]
+
     def without(self, paths: Container[Path]) -> Trees:
         """Return these trees, those of ``paths`` apart."""
         trees = Trees()
