@@ -131,6 +131,8 @@ def test_rows_and_pieces_are_seen(inside: str) -> None:
         loop("total += i.value()", over="[1, 2]", before="total = 0"),
         loop("total += i", over="range(len(names))", before="total = 0\nnames = ['a']"),
         loop("y = i(x)", over="self.layers"),
+        loop("total += self.weights[i]", before="total = 0"),
+        "return x[:, :1] - x[:, 1:-1]",
         loop("count += 1", before="count = 0"),
         loop("y = np.concatenate((y, i))", over="self.layers"),
         "return [layer(x) for layer in self.layers]",

@@ -51,10 +51,11 @@ def _may_be_epsilon(file: Outline, node: ast.AST, largest: float) -> bool:
 
 
 def _is_text(node: ast.AST) -> bool:
-    """Tell whether ``node`` is a text for sure: what another file holds and is added to that is no number."""
+    """Tell whether ``node`` is a text for sure: what is added to it, such as a setting of another file, is no number."""
     if isinstance(node, ast.BinOp):
         return _is_text(node.left) or _is_text(node.right)
-    return is_call_of(node, "str") or isinstance(node, ast.JoinedStr) or isinstance(getattr(node, "value", None), str)
+    is_literal = isinstance(node, ast.Constant) and isinstance(node.value, str)
+    return is_literal or isinstance(node, ast.JoinedStr) or is_call_of(node, "str")
 
 
 def _is_lost(file: Outline, node: ast.AST) -> bool:

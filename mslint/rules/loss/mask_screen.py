@@ -25,7 +25,7 @@ def has_mask(tree: ast.Module) -> bool:
 def _makes_mask(file: Outline, node: ast.AST) -> bool:
     if isinstance(node, ast.Compare):
         return not any(isinstance(test, _TESTS) for test in node.ops)
-    # Any function of the project might compare: those that do not say so by their names are not taken for it.
+    # A comparison that another file hands on under a name of its own goes unseen: any function from there might be one.
     return isinstance(node, ast.Call) and (
         not file.names(node.func).isdisjoint(_MAKING) or any("bool" in file.names(kind) for kind in operands(node))
     )

@@ -6,6 +6,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Set
 from itertools import permutations
+from typing import TypeAlias
 
 from mslint.semantics.criteria import (
     ADDING_OPERATORS,
@@ -29,6 +30,9 @@ _TENSORS = frozenset(["tensor", "parameter"])
 _LISTS = frozenset(["celllist", "celldict", "modulelist", "sequentialcell", "parametertuple", "parameterlist"])
 _ON_HOST = HOST_METHODS | {"getattr"}
 _OF_TENSORS = TENSOR_FACTS | TENSOR_METHODS
+
+_Bounds: TypeAlias = tuple[int, int | None]
+"""From where up to where a piece goes; None stands for the end."""
 
 
 def has_fragments(tree: ast.Module) -> bool:
@@ -110,8 +114,7 @@ def _takes_rows(file: Outline, loop: ast.For | ast.comprehension, body: list[ast
         return False
     over = [loop.iter]
     if is_call_of(loop.iter, "range"):
-        subscripts = (node for node in body if isinstance(node, ast.Subscript))
-        if not any(_picks(index, variables) for subscript in subscripts for index in indices(subscript)):
+        if not any(_picks_row(file, node, variables, tensors) for node in body):
             return False
         # Any other bound than the length of a list may be the length of an axis.
         over = [listed for bound in loop.iter.args[:2][-1:] if is_call_of(bound, "len") for listed in bound.args]
@@ -133,8 +136,16 @@ def _needs_host(file: Outline, node: ast.AST, variables: Set[str]) -> bool:
     return file.is_from(node.func, HOST_PACKAGES) and not variables.isdisjoint(_names_in(node))
 
 
-def _picks(index: ast.expr, counters: Set[str]) -> bool:
-    return last_name(index.lower if isinstance(index, ast.Slice) and index.lower else index) in counters
+def _picks_row(file: Outline, node: ast.AST, counters: Set[str], tensors: Set[str]) -> bool:
+    """Tell whether ``node`` may be the row of a tensor that one of ``counters`` counts."""
+    if not isinstance(node, ast.Subscript):
+        return False
+    starts = (part.lower if isinstance(part, ast.Slice) else part for part in indices(node))
+    if not any(start is not None and last_name(start) in counters for start in starts):
+        return False
+    # One element of an attribute is a layer as a rule. Of a variable it does not show here what callers pass for it.
+    is_layer = isinstance(node.value, ast.Attribute) and not isinstance(node.slice, ast.Slice) and not _has_axes(node)
+    return not is_layer or _may_be_tensor(file, node.value, tensors)
 
 
 def _may_be_tensor(file: Outline, expression: ast.expr, tensors: Set[str]) -> bool:
@@ -171,7 +182,7 @@ def _has_axes(subscript: ast.Subscript) -> bool:
 def _cuts_pieces(function: Function) -> bool:
     """Tell whether ``function`` cuts pieces out of one tensor by constants: side by side, several, or several windows."""
     windows = 0
-    pieces: dict[str, set[tuple[int, int | None]]] = defaultdict(set)
+    pieces: dict[str, set[_Bounds]] = defaultdict(set)
     for subscript in function.of(ast.Subscript):
         cuts = [part for part in indices(subscript) if not _is_whole(part)]
         windows += sum(isinstance(part, ast.Slice) and _bounds(part) is not None for part in cuts) > 1
@@ -180,9 +191,15 @@ def _cuts_pieces(function: Function) -> bool:
         if bounds is not None and (isinstance(cuts[0], ast.Slice) or _has_axes(subscript)):
             pieces[ast.dump(subscript.value)].add(bounds)
     return windows >= FEWEST_IN_STENCIL or any(
-        len(of_one) >= FEWEST_ACTIVATED or any(one[1] == other[0] for one, other in permutations(of_one, 2))
+        len(of_one) >= FEWEST_ACTIVATED or any(_is_followed(*pair) for pair in permutations(of_one, 2))
         for of_one in pieces.values()
     )
+
+
+def _is_followed(one: _Bounds, other: _Bounds) -> bool:
+    """Tell whether the piece ``other`` starts where ``one`` ends and may be of the same size."""
+    (low, high), (start, end) = one, other
+    return low >= 0 and high == start and (end is None or end - start == high - low)
 
 
 def _is_whole(part: ast.expr) -> bool:
@@ -191,7 +208,7 @@ def _is_whole(part: ast.expr) -> bool:
     return isinstance(part, ast.Constant) and part.value in (None, ...)
 
 
-def _bounds(part: ast.expr) -> tuple[int, int | None] | None:
+def _bounds(part: ast.expr) -> _Bounds | None:
     """Return from where up to where ``part`` goes; None if that is not constant."""
     if not isinstance(part, ast.Slice):
         index = _constant(part)
