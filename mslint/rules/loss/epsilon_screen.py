@@ -16,7 +16,7 @@ _LARGEST_LOST_IN_SINGLE = 2.0**-22
 def adds_epsilon(tree: ast.Module) -> bool:
     """Tell whether ``tree`` may add an epsilon to a value, or to a number so large that float32 does not see it (MS201)."""
     file = outline(tree)
-    return any(_adds_epsilon(file, node, _LARGEST) or _is_lost(file, node) for node in _formulas(file))
+    return any(_adds_epsilon(file, node, _LARGEST) or _takes_lost(file, node) for node in _formulas(file))
 
 
 def guards_half(tree: ast.Module) -> bool:
@@ -56,6 +56,14 @@ def _is_text(node: ast.AST) -> bool:
         return _is_text(node.left) or _is_text(node.right)
     is_literal = isinstance(node, ast.Constant) and isinstance(node.value, str)
     return is_literal or isinstance(node, ast.JoinedStr) or is_call_of(node, "str")
+
+
+def _takes_lost(file: Outline, node: ast.AST) -> bool:
+    """Tell whether ``node`` may be a sum with a term, or have a bound, that an epsilon is lost in."""
+    operations = file.operations(node)
+    if "clip" in operations:
+        return any(_is_lost(file, origin) for operand in operands(node) for origin in file.origins(operand))
+    return not operations.isdisjoint({"add", "subtract"}) and any(_is_lost(file, term) for term in operands(node))
 
 
 def _is_lost(file: Outline, node: ast.AST) -> bool:
