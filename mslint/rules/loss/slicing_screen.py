@@ -39,6 +39,7 @@ def has_fragments(tree: ast.Module) -> bool:
     """Tell whether a function of ``tree`` may compute rows or pieces of a tensor one by one."""
     file = outline(tree)
     tensors = _tensors(file)
+    # Training runs neither __init__ nor what stands in no function.
     return any(
         _cuts_pieces(function) or _loops_over_rows(file, function, tensors)
         for function in file.functions
@@ -53,6 +54,7 @@ def _loops_over_rows(file: Outline, function: Function, tensors: Set[str]) -> bo
         body = [node for statement in loop.body for node in ast.walk(statement)]
         if any(_grows(file, node) for node in body):
             return True
+        # What a round sets is a result of its own only at a place that the loop counts.
         collects = any(_collects(file, node, gathered) or (_counts(loop) and _stores(node)) for node in body)
         if collects and _takes_rows(file, loop, body, tensors):
             return True
@@ -64,7 +66,7 @@ def _loops_over_rows(file: Outline, function: Function, tensors: Set[str]) -> bo
 
 
 def _gathered(file: Outline, function: Function) -> set[ast.AST | str]:
-    """Return what ``function`` may make one tensor of, and the last names of it."""
+    """Return the expressions that ``function`` may make one tensor of, with the names of the variables among them."""
     return {
         part
         for call in function.of(ast.Call)
