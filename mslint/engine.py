@@ -103,7 +103,7 @@ def _passes(rule: AnyRule, tree: ast.Module) -> bool:
     module, _, function = rule.screen.partition(":")
     try:
         return not function or bool(getattr(import_module(module), function)(tree))
-    except RecursionError:  # an expression nested too deeply for the screen
+    except Exception:  # an expression nested too deeply for it, or a fault of its own, keeps no file from the rule
         return True
 
 

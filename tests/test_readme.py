@@ -15,7 +15,7 @@ from make_readme import README, SESSION, answer, with_tables
 from running import require_mindspore
 
 from mslint.cli import VERBS
-from mslint.source.toml import tomllib
+from mslint.source.toml import read_toml
 
 TEXT = README.read_text(encoding="utf-8")
 
@@ -40,7 +40,8 @@ def test_the_tables_are_those_of_the_rules_and_codemods() -> None:
 def test_the_plugin_shown_works(tmp_path: Path) -> None:
     [module] = blocks("python", "## Plugins")
     [project] = blocks("toml", "## Plugins")
-    entries = tomllib.loads(project)["project"]["entry-points"]
+    (tmp_path / "pyproject.toml").write_text(project)
+    entries = read_toml(tmp_path / "pyproject.toml")["project"]["entry-points"]
     info = tmp_path / "acme-1.0.dist-info"
     info.mkdir()
     (tmp_path / "acme_mslint.py").write_text(module)

@@ -8,6 +8,7 @@ from textwrap import dedent, indent
 import pytest
 
 from mslint.engine import passing
+from mslint.rules.base import Rule
 from mslint.rules.registry import all_rules
 
 _FILE = """
@@ -174,3 +175,10 @@ def test_a_mask_is_seen(inside: str) -> None:
 )
 def test_an_index_that_nothing_compares_is_not_read(inside: str) -> None:
     assert not is_let_in("MS204", inside)
+
+
+def test_a_screen_that_fails_keeps_no_file_out() -> None:
+    class Misspelt(Rule):
+        code, name, triggers, screen = "X1", "misspelt", (), "mslint.rules.loss.nowhere:has_mask"
+
+    assert passing([Misspelt], ast.parse("x = 1")) == [Misspelt]
