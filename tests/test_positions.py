@@ -97,9 +97,9 @@ def check(text: str, path: Path) -> None:
     source = decode(text.encode(), path, str(path))
     module = Module(source, Program([path], {path: text}))
     expected = MetadataWrapper(module.tree, unsafe_skip_copy=True).resolve(PositionProvider)
-    for node in walk(module.tree):
+    assert set(walk(module.tree)) <= set(expected)
+    for node, place in expected.items():
         start, end = module.start(node), module.end(node)
-        place = expected[node]
         wanted = (place.start.line, place.start.column + 1, place.end.line, place.end.column + 1)
         assert (start.row, start.column, end.row, end.column) == wanted, cst.Module([]).code_for_node(node)
 

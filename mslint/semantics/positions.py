@@ -41,8 +41,10 @@ class Positions:
     def _unit(self, node: cst.CSTNode) -> tuple[cst.CSTNode, int, list[str]]:
         """Return the node to write out for the position of ``node``, the row that it starts in, and what indents it."""
         above = [node]
-        while above[-1] is not self._tree:
+        while above[-1] in self._parents:
             above.append(self._parents[above[-1]])
+        if above[-1] is not self._tree:  # a bracket, a comma or white space: nobody has noted what holds it
+            return self._tree, 1, []
         statements, block, indents = self._statements, above.pop(), list[str]()
         while above and statements is not None:
             statement = above.pop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from textwrap import dedent, indent
 
 import pytest
@@ -88,7 +89,12 @@ def test_without_an_epsilon_there_is_nothing_to_read(inside: str) -> None:
 
 
 def test_a_sum_too_deep_to_follow_is_let_in() -> None:
-    assert is_let_in("MS201", "return " + " + ".join(["1"] * 1500))
+    usual = sys.getrecursionlimit()
+    sys.setrecursionlimit(1000)  # other tests run programs that set it higher
+    try:
+        assert is_let_in("MS201", "return " + " + ".join(["1"] * 1500))
+    finally:
+        sys.setrecursionlimit(usual)
 
 
 def loop(body: str, over: str = "range(x.shape[0])", before: str = "rows = []", after: str = "") -> str:
