@@ -49,6 +49,8 @@ _BINDING = frozenset({
 })  # fmt: skip
 _WITHOUT_NODES = frozenset(["ctx", "op", "ops", "id", "attr", "arg", "kind", "type_comment"])
 _MOST_NUMBERS = 30
+_MOST_ROUNDS = 3
+"""A counter, which is computed from itself, has more numbers after each."""
 
 
 class Function:
@@ -77,8 +79,12 @@ class Outline:
         self._has_star = False
         self._defined: set[str] = set()
         """The names of functions, classes and parameters."""
-        self._names: dict[tuple[str, str], set[str]] = {}
+        self._names: dict[tuple[str, ...], set[str]] = {}
         self._numbers: dict[str, set[float]] = {}
+        self._settled: set[str] = set()
+        """The names whose numbers are known for good."""
+        self._visited: set[str] = set()
+        """The names come by in the round under way, in which numbers are worked out."""
         for function in self.functions:
             self._read(function)
 
@@ -172,48 +178,54 @@ class Outline:
 
     def names(self, called: ast.AST) -> set[str]:
         """Return the last names, as ``plain`` ones, of what ``called`` may be or be an instance of."""
-        key = _ends(called)
-        if key not in self._names:
-            self._names[key] = {
-                plain(name) for root, last in self._meanings(key) for name in self._last_names(root, last)
-            }
-        return self._names[key]
+        path = _path(called)
+        if path not in self._names:
+            self._names[path] = {plain(name) for meaning in self._meanings(path) for name in self._last_names(meaning)}
+        return self._names[path]
 
-    def _meanings(self, key: tuple[str, str]) -> list[tuple[str, str]]:
-        """Return the first and the last name of what ``key``, given in the same way, stands for; itself first."""
-        found = [key]
-        for _, last in found:
-            found += {_ends(value) for value in self._values.get(last, ())}.difference(found)
+    def _meanings(self, path: tuple[str, ...]) -> list[tuple[str, ...]]:
+        """Return the paths of all that ``path`` stands for; itself first."""
+        found = [path]
+        for meaning in found:
+            found += {_path(value) for value in self._values.get(meaning[-1], ())}.difference(found)
         return found
 
-    def _last_names(self, root: str, last: str) -> Iterator[str]:
-        yield last
+    def _last_names(self, path: tuple[str, ...]) -> Iterator[str]:
+        root, *rest = path
+        yield path[-1]
         if self._is_project(root):
             yield _ANY
         for home in self._imported.get(root, ()):
-            yield canonical(home if root == last else f"{home}.{last}").rpartition(".")[2]
+            yield canonical(".".join([home, *rest])).rpartition(".")[2]
 
     def is_operator(self, called: ast.AST) -> bool:
         """Tell whether ``called`` may be, or be an instance of, something of MindSpore, of the project or of this file."""
         return any(
-            last in self._defined
-            or self._is_project(root)
-            or "mindspore" in map(_package, self._imported.get(root, ()))
-            for root, last in self._meanings(_ends(called))
+            path[-1] in self._defined
+            or self._is_project(path[0])
+            or "mindspore" in map(_package, self._imported.get(path[0], ()))
+            for path in self._meanings(_path(called))
         )
 
     def is_from_project(self, node: ast.AST) -> bool:
         """Tell whether ``node`` may be something of another file of the project, or of a package that is not known."""
-        return self._is_project(_ends(node)[0])
+        roots = [_path(node)[0]]
+        for root in roots:  # ``c`` of ``c = constants``
+            aliased = (value for value in self._values.get(root, ()) if isinstance(value, (ast.Name, ast.Attribute)))
+            roots += {_path(value)[0] for value in aliased}.difference(roots)
+        return any(map(self._is_project, roots))
 
     def _is_project(self, root: str) -> bool:
         if root in self._imported:
             return any(_package(home) not in {"mindspore", *_ELSEWHERE} for home in self._imported[root])
-        return self._has_star and bool(root) and root not in self._values and root not in self._defined
+        return self._has_star and root not in ("", "self")  # what another function binds hides nothing here
 
     def is_from(self, node: ast.AST, packages: Collection[str]) -> bool:
         """Tell whether ``node`` is surely something of one of ``packages``."""
-        homes = self._imported.get(_ends(node)[0], ())
+        root = _path(node)[0]
+        if root in self._values or root in self._defined:  # a variable called ``time`` hides the package
+            return False
+        homes = self._imported.get(root, ())
         return bool(homes) and all(_package(home) in packages for home in homes)
 
     def numbers(self, node: ast.AST) -> set[float]:
@@ -224,26 +236,47 @@ class Outline:
             return self._named_numbers(node)
         found = [self.numbers(operand) for operand in operands(node)]
         operations = self.operations(node)
-        if isinstance(node, (ast.IfExp, ast.Tuple, ast.Subscript)) or "same" in operations or is_call_of(node, "float"):
+        if isinstance(node, (ast.IfExp, ast.Tuple, ast.Subscript)) or "same" in operations or _makes_float(node):
             return set().union(*found)
-        # Of a call, the last two operands count: of ops.pow(10, -8) ``ops`` comes first.
-        if not found or not all(found[-2:]) or operations.isdisjoint(_CALCULATING):
+        # Of a call, not all operands are numbers: of ops.div(1, 1e8, rounding_mode=None) the first and the last are none.
+        fewest = 1 if "negative" in operations else 2
+        if sum(map(bool, found)) < fewest or operations.isdisjoint(_CALCULATING):
             return set()
         if isinstance(node, ast.UnaryOp):
             return {-number for number in found[0]}
-        if not isinstance(node, ast.BinOp) or len(found[0]) * len(found[1]) > _MOST_NUMBERS:
+        if not isinstance(node, (ast.BinOp, ast.AugAssign)) or len(found[0]) * len(found[1]) > _MOST_NUMBERS:
             return {nan}
         return {_number(_OPERATIONS[type(node.op)][1], *pair) for pair in product(*found)}
 
     def _named_numbers(self, node: ast.Name | ast.Attribute) -> set[float]:
         name = last_name(node)
-        if name not in self._numbers:
-            self._numbers[name] = set()  # what is computed from itself, such as a counter, has no more numbers
-            self._numbers[name] = {number for value in self._values.get(name, ()) for number in self.numbers(value)}
+        if name not in self._settled and name not in self._visited:
+            if self._visited:
+                self._work_out(name)
+            else:
+                self._settle(name)
         of_type = (
             name == "eps" and isinstance(node, ast.Attribute) and isinstance(node.value, ast.Call)
         )  # finfo(...).eps
         return self._numbers[name] | ({nan} if of_type or self.is_from_project(node) else set())
+
+    def _settle(self, name: str) -> None:
+        """Work out the numbers of ``name``, and of all that it is computed from, itself perhaps: ``t = 1``, ``t /= 1e8``."""
+        try:
+            for _ in range(_MOST_ROUNDS):
+                self._visited.clear()
+                before = self._numbers.copy()
+                self._work_out(name)
+                if self._numbers == before:
+                    break
+            self._settled |= self._visited
+        finally:  # even where this is nested too deeply: the screen of another rule may ask for less
+            self._visited.clear()
+
+    def _work_out(self, name: str) -> None:
+        self._visited.add(name)
+        self._numbers.setdefault(name, set())
+        self._numbers[name] = {number for value in self._values.get(name, ()) for number in self.numbers(value)}
 
 
 @lru_cache(maxsize=1)
@@ -293,14 +326,25 @@ def plain(name: str) -> str:
     return name.replace("_", "").lower()
 
 
-def _ends(node: ast.AST) -> tuple[str, str]:
-    """Return the names that ``node``, or what it calls, starts and ends with: ``a`` and ``c`` for ``a.b[0].c(d)``."""
+def _makes_float(node: ast.AST) -> bool:
+    """Tell whether ``node`` calls ``float``, or NumPy's name for it."""
+    return isinstance(node, ast.Call) and last_name(node.func) == "float"
+
+
+def _path(node: ast.AST) -> tuple[str, ...]:
+    """Return the names in ``node``, or in what it calls: ``a``, ``b``, ``c`` for ``a.b[0].c(d)``.
+
+    The first is empty where no name comes first, the last where an element is picked.
+    """
     while isinstance(node, ast.Call):
         node = node.func
-    last = last_name(node)
+    names = [last_name(node)] if not isinstance(node, ast.Name) else []
     while isinstance(node, (ast.Attribute, ast.Call, ast.Subscript)):
         node = node.func if isinstance(node, ast.Call) else node.value
-    return (node.id if isinstance(node, ast.Name) else "", last)
+        if isinstance(node, ast.Attribute):
+            names.append(node.attr)
+    names.append(node.id if isinstance(node, ast.Name) else "")
+    return tuple(reversed(names))
 
 
 def _package(name: str) -> str:

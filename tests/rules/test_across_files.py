@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from mslint.engine import check_source
 from mslint.findings import Severity
 from mslint.program.project import Program
@@ -55,3 +57,20 @@ ms.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params())).train(1, data)
     rules = [rule for rule in all_rules() if rule.code == "MS302"]
     found = check_source(read(tmp_path / "seeds.py"), rules, Program(files)).findings
     assert [(finding.start.row, finding.severity) for finding in found] == [(5, Severity.WARNING), (6, Severity.INFO)]
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "try:\n    from mindspore import set_seed as seed\nexcept ImportError:\n    from random import seed\n"
+        "seed(get_rank())\n",
+        "from random import seed\ndef begin():\n    from mindspore import set_seed as seed\n    seed(get_rank())\nbegin()\n",
+    ],
+)
+def test_a_seed_counts_that_has_the_name_of_another_one_elsewhere(tmp_path: Path, start: str) -> None:
+    imports = "import mindspore.dataset as ds\nfrom mindspore.communication import init, get_rank, get_group_size\n"
+    built = 'train(ds.ImageFolderDataset("x", num_shards=get_group_size(), shard_id=get_rank()))\n'
+    file = tmp_path / "train.py"
+    file.write_text(f"{imports}init()\n{start}{built}", encoding="utf-8")
+    rules = [rule for rule in all_rules() if rule.code == "MS303"]
+    assert [finding.code for finding in check_source(read(file), rules, Program([file])).findings] == ["MS303"]

@@ -54,6 +54,13 @@ def is_let_in(code: str, inside: str, outside: str = "") -> bool:
         ("x += 1e-8\nreturn ops.log(x)", ""),
         ("return joined(self.add(x, 1e-8))", ""),
         ("return (y / x.add(1e-8)).log()", ""),
+        ("return ops.log(x + np.float(1e-8))", ""),
+        ("return ops.log(x + ops.neg(-1e-8))", ""),
+        ("return ops.log(x + ops.div(1, 1e8, rounding_mode=None))", ""),
+        ("t = 10\nt = t**-8\nreturn ops.log(x + t)", ""),
+        ("return ops.log(x + c.SMALL)", "from project import constants\nc = constants"),
+        ("self.SMALL = 3\nreturn ops.log(x + SMALL)", "from project.constants import *"),
+        ("time = ops.softmax(x)\nreturn ops.log(time.add(1e-8))", "import time"),
     ],
 )
 def test_an_epsilon_is_seen_however_it_is_spelled(inside: str, outside: str) -> None:
@@ -97,6 +104,13 @@ def test_a_sum_too_deep_to_follow_is_let_in() -> None:
         sys.setrecursionlimit(usual)
 
 
+def test_names_too_many_to_follow_for_one_rule_are_followed_anew_for_the_next() -> None:
+    names = "\n".join(["n0 = 1e-8", *(f"n{i + 1} = n{i}" for i in range(1500))])
+    tree = ast.parse(_FILE.format(inside=" " * 8 + "return ops.log(x + n1500)", outside=names))
+    rules = [rule for rule in all_rules() if rule.code in ("MS201", "MS202")]
+    assert passing(rules, tree) == rules
+
+
 def loop(body: str, over: str = "range(x.shape[0])", before: str = "rows = []", after: str = "") -> str:
     return f"{before}\nfor i in {over}:\n{indent(dedent(body), '    ')}\n{after}"
 
@@ -107,6 +121,7 @@ def loop(body: str, over: str = "range(x.shape[0])", before: str = "rows = []", 
         loop("rows.append(ops.relu(x[i]))", after="return ops.stack(rows)"),
         loop("rows.append(ops.relu(x[i]))", after="return together(rows)"),
         loop("rows.append(ops.relu(x[i]))", after="return joined(rows)"),
+        loop("rows.append(x[i])", after="return ops.auto_generate.stack_ext(rows)"),
         loop("rows.append(ops.relu(x[i]))", after="stack = ops.Stack()\nreturn stack(tuple(rows))"),
         loop("total += x[i : i + 1].sum()", before="total = 0"),
         loop("total = total - 1 + x[:, i]", before="total = 0"),
@@ -160,6 +175,7 @@ def test_other_loops_and_slices_are_not_read(inside: str) -> None:
         "return x[ops.less(y, 0).reshape(-1)]",
         "return x[below(y, 0)]",
         "return x[F.tensor_lt(y, 0)]",
+        "return x[ms.ops.functional.tensor_lt(y, 0)]",
         "less = ops.Less()\nreturn x[ops.squeeze(less(y, 0))]",
         "return x[ops.cast(y, ms.bool_)]",
         "x[y.isnan()] = 0\nreturn x",

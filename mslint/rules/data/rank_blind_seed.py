@@ -17,7 +17,7 @@ from mslint.program.facts import dotted
 from mslint.program.parallel_runs import ParallelRun, parallel_runs
 from mslint.program.randomness import Draw, Purpose, Seed, Stream, randomness_of, seeded_by
 from mslint.rules.base import Rule
-from mslint.rules.data.screens import seeding
+from mslint.rules.data.screens import ambiguous_names, seeding
 from mslint.semantics.module import Module
 from mslint.source.text import shown
 
@@ -539,7 +539,11 @@ class RankBlindSeed(Rule):
 def may_seed(module: Module, wanted: frozenset[Stream] = frozenset(Stream)) -> bool:
     """Tell whether a call of the file may seed one of the ``wanted`` streams, as far as is known without its tree."""
     program, path = module.program, module.source.path
-    names = {dotted(call.func) or "" for call in seeding(program.tree(path) or ast.Module([], []))}
+    tree = program.tree(path) or ast.Module([], [])
+    names = {dotted(call.func) or "" for call in seeding(tree)}
+    # What a name means in one place does not tell what it means in another.
+    if not ambiguous_names(tree).isdisjoint(name.partition(".")[0] for name in names):
+        return True
     resolved = (program.dotted_in(path, name) for name in names)
     # What a function imports for itself is not known.
     return any(name is None or seeded_by(name) & wanted for name in resolved)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
 
 from mslint.program.facts import dotted
@@ -29,6 +30,24 @@ def seeding(tree: ast.Module) -> Iterator[ast.Call]:
     """Yield the calls in ``tree`` of what is called ``seed``, or whose name ends so."""
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
     return (call for call in calls if (dotted(call.func) or "").endswith("seed"))
+
+
+def ambiguous_names(tree: ast.Module) -> set[str]:
+    """Return the names that ``tree`` binds to more than one thing, wherever: by ``try``, or anew in a function."""
+    meanings: dict[str, set[object]] = defaultdict(set)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            home = "" if isinstance(node, ast.Import) else "." * node.level + (node.module or "") + "."
+            for alias in node.names:
+                written = alias.name if home or alias.asname else alias.name.partition(".")[0]
+                meanings[alias.asname or written].add(home + written)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            meanings[node.name].add(node)
+        elif isinstance(node, ast.arg):
+            meanings[node.arg].add(node)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            meanings[node.id].add(node)
+    return {name for name, found in meanings.items() if len(found) > 1}
 
 
 def _given(call: ast.Call) -> list[ast.expr]:
