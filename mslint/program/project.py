@@ -71,9 +71,9 @@ class Program(Modules):
                 yield path
                 del left[path]
             self._trees = Trees()
-            self._bodies.clear()
-            self._remembered.clear()
-            self._recent.clear()
+            for known in (self._bodies, self._known, self._lineages, self._meant, self._recent, self._remembered):
+                known.clear()
+            self._grounds = Grounds()  # nobody asks what all these questions together rest on
 
     def value(self, fact: Fact) -> object:
         """Return the answer to ``fact``, without the rows in it, for it to be compared with that of another program."""
