@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
+from mslint.program.closure import closure
 from mslint.program.facts import dotted
 from mslint.program.grounds import Grounds
 from mslint.program.project import Program
@@ -213,16 +214,6 @@ def _nested_names(functions: Iterable[Function]) -> set[str]:
     return found
 
 
-def _closure(start: str, step: Callable[[str], Iterable[str]]) -> set[str]:
-    found = {start}
-    queue = [start]
-    while queue:
-        new = set(step(queue.pop())) - found
-        found |= new
-        queue += new
-    return found
-
-
 class CallGraph:
     """The calls between the functions of ``files`` (and of what these import)."""
 
@@ -309,13 +300,13 @@ class CallGraph:
                 found.append(node)
         return found
 
-    def reached(self, start: str) -> set[str]:
+    def reached(self, start: str) -> frozenset[str]:
         """Return everything that runs when ``start`` runs, with itself."""
-        return _closure(start, self.graph.successors)
+        return closure(start, self.graph.successors)
 
-    def reaching(self, node: str) -> set[str]:
+    def reaching(self, node: str) -> frozenset[str]:
         """Return everything that ``node`` runs in, itself apart."""
-        return _closure(node, self.graph.predecessors) - {node}
+        return closure(node, self.graph.predecessors) - {node}
 
     def callers(self, node: str) -> list[CallSite]:
         """Return the calls that run ``node``."""

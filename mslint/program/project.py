@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from mslint.program.answers import Answer
 from mslint.program.bodies import in_order
+from mslint.program.closure import closure
 from mslint.program.facts import ClassFacts
 from mslint.program.grounds import Fact, Grounds
 from mslint.program.modules import Modules, split
@@ -66,7 +67,7 @@ class Program(Modules):
         """
         left = dict.fromkeys(paths)
         while left:
-            company = _closure(next(iter(left)), lambda path: self.imported(path) | self.importers(path))
+            company = closure(next(iter(left)), lambda path: self.imported(path) | self.importers(path))
             for path in [path for path in left if path in company]:
                 yield path
                 del left[path]
@@ -296,11 +297,11 @@ class Program(Modules):
 
     def reachable(self, path: Path) -> frozenset[Path]:
         """Return the project files that ``path`` imports, directly or not, with itself."""
-        return self._fact("reachable", path, lambda: _closure(path, self.imported))
+        return self._fact("reachable", path, lambda: closure(path, self.imported))
 
     def users(self, path: Path) -> frozenset[Path]:
         """Return the project files that import ``path``, directly or not, with itself."""
-        return self._fact("users", path, lambda: _closure(path, self.importers))
+        return self._fact("users", path, lambda: closure(path, self.importers))
 
     def call_graph(self, path: Path) -> CallGraph:
         """Return who calls whom among the files that can run together with ``path``."""
@@ -381,17 +382,6 @@ def _may_mean(target: str, user: Path, home: tuple[str, ...]) -> bool:
 
 def _without(known: Mapping[Path, Answer], paths: Container[Path]) -> dict[Path, Answer]:
     return {path: item for path, item in known.items() if path not in paths}
-
-
-def _closure(start: Path, step: Callable[[Path], frozenset[Path]]) -> frozenset[Path]:
-    seen = {start}
-    queue = [start]
-    while queue:
-        for item in step(queue.pop()):
-            if item not in seen:
-                seen.add(item)
-                queue.append(item)
-    return frozenset(seen)
 
 
 _QUICK: dict[str, Callable[[Program, Path, str], object]] = {
