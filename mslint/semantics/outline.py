@@ -17,6 +17,7 @@ from itertools import product
 from math import nan
 from typing import Any, TypeGuard
 
+from mslint.program.following.syntax import imported_module, imported_names
 from mslint.semantics.api import canonical
 from mslint.semantics.operations import operation_called
 
@@ -132,14 +133,10 @@ class Outline:
             self._values[last_name(target)].append(value)
 
     def _import(self, node: ast.Import | ast.ImportFrom) -> None:
-        home = "" if isinstance(node, ast.Import) else "." * node.level + (node.module or "") + "."
-        for alias in node.names:
-            if alias.name == "*":
-                self._has_star |= _package(home) not in _ELSEWHERE
-            elif alias.asname or home:
-                self._imported[alias.asname or alias.name].append(home + alias.name)
-            else:
-                self._imported[_package(alias.name)].append(_package(alias.name))
+        if isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names):
+            self._has_star |= _package(imported_module(node)) not in _ELSEWHERE
+        for name, target in imported_names(node):
+            self._imported[name].append(target)
 
     def of(self, *kinds: type) -> list[Any]:
         """Return the nodes of ``kinds`` in the file, in no order."""

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from mslint.program.facts import dotted
+from mslint.program.following.syntax import imported_names
 
 
 def names_dataset(tree: ast.Module) -> bool:
@@ -37,10 +38,8 @@ def ambiguous_names(tree: ast.Module) -> set[str]:
     meanings: dict[str, set[object]] = defaultdict(set)
     for node in ast.walk(tree):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
-            home = "" if isinstance(node, ast.Import) else "." * node.level + (node.module or "") + "."
-            for alias in node.names:
-                written = alias.name if home or alias.asname else alias.name.partition(".")[0]
-                meanings[alias.asname or written].add(home + written)
+            for name, target in imported_names(node):
+                meanings[name].add(target)
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             meanings[node.name].add(node)
         elif isinstance(node, ast.arg):
