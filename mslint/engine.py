@@ -60,11 +60,10 @@ def check_source(source: Source, rules: Iterable[AnyRule], program: Program) -> 
     live = live_rules(rules, source.text)
     if not live:
         return _idle(source, rules, parsed(source.text))
-    unparsable = None if program.parses(source.path, source.text) else syntax_error(source)
-    if unparsable:
-        return Checked(source, (unparsable,))
-    if program.text(source.path) == source.text:
+    if program.parses(source.path, source.text):
         live = passing(live, program.tree(source.path))
+    elif unparsable := syntax_error(source):
+        return Checked(source, (unparsable,))
     return _run(source, rules, live, program) if live else _without_findings(source, rules)
 
 
