@@ -85,9 +85,8 @@ class _Session:
     def opened(self, params: types.DidOpenTextDocumentParams) -> None:
         """Look at a text for the first time."""
         path = _path(params.text_document.uri)
-        if path is not None and not params.text_document.uri.endswith(
-            NOTEBOOK_SUFFIX
-        ):  # the JSON of a notebook is no Python
+        # The JSON of a notebook is no Python.
+        if path is not None and not params.text_document.uri.endswith(NOTEBOOK_SUFFIX):
             self._open_as(path, params.text_document.uri)
 
     async def changed(self, params: types.DidChangeTextDocumentParams) -> None:

@@ -20,11 +20,6 @@ class Trees:
         self._kept: OrderedDict[Path, tuple[ast.Module | None, int]] = OrderedDict()
         self._size = 0
 
-    @property
-    def size(self) -> int:
-        """How many characters of source the trees are of."""
-        return self._size
-
     def tree(self, path: Path, read: Callable[[Path], str | None]) -> ast.Module | None:
         """Return the tree of ``path``, whose text ``read`` gives; None if that is nothing, or cannot be parsed."""
         if path in self._kept:
