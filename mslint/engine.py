@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from mslint.console import internal_error
 from mslint.findings import Finding, Position, Severity
 from mslint.rules.evidence import evidence_of
-from mslint.rules.registry import AnyRule, Narrowed, all_rules
+from mslint.rules.registry import AnyRule, BuiltIn, Narrowed, all_rules
 from mslint.source.parsing import parsed
 from mslint.source.text import Source, lines_of, may_suppress, position_at
 
@@ -86,6 +86,16 @@ def _idle(source: Source, rules: Sequence[AnyRule], tree: ast.Module | None) -> 
 def live_rules(rules: Iterable[AnyRule], text: str) -> list[AnyRule]:
     """Return the rules that may find something in ``text`` by the strings in it, the judge of comments apart."""
     return [rule for rule in rules if rule.code != UNUSED_SUPPRESSION and can_fire(rule, text)]
+
+
+def code_judges(rules: Iterable[AnyRule], text: str) -> list[str] | None:
+    """Return which rules may find something in ``text``, if no comment or layout of it can change what these find.
+
+    None if one may: where a comment silences findings, where libcst may stumble over a form feed, and for rules of others.
+    """
+    live = live_rules(rules, text)
+    ours = all(isinstance(rule.rule if isinstance(rule, Narrowed) else rule, BuiltIn) for rule in live)
+    return [rule.code for rule in live] if ours and not may_suppress(text) and "\f" not in text else None
 
 
 def can_fire(rule: AnyRule, text: str) -> bool:

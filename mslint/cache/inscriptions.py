@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from mslint.findings import Finding
@@ -31,13 +31,17 @@ class Scribe:
         self._names: dict[Grounds, str] = {}
         self.written: dict[str, str] = {}
 
-    def name(self, grounds: Grounds, own: Path, findings: tuple[Finding, ...]) -> str | None:
-        """Write down what ``findings`` in ``own``, the content of which is known, rest on; None if there is nothing else."""
+    def names(self, grounds: Grounds, own: Path, findings: tuple[Finding, ...]) -> tuple[str | None, str | None]:
+        """Write down what ``findings`` in ``own`` rest on; None if there is nothing.
+
+        The first name leaves out what was asked of ``own``, which is enough where its content is known; the second does not.
+        """
         facts, others = self._gather(grounds)
-        facts = frozenset(fact for fact in facts if fact[1] != str(own) or fact[0] in CONNECTIONS)
-        if not facts and not others:
-            return None
-        return self._write(facts.union(_shown(grounds, own, findings)), others)
+        of_own = frozenset(fact for fact in facts if fact[1] == str(own) and fact[0] not in CONNECTIONS)
+        rests = facts.difference(of_own).union(_shown(grounds, own, findings))
+        without = self._write(rests, map(self._name_of, others)) if rests or others else None
+        judged = self._write(of_own, [without] if without else []) if of_own and not findings else without
+        return without, judged
 
     def _gather(self, grounds: Grounds) -> tuple[frozenset[Fact], frozenset[Grounds]]:
         """Return the facts in ``grounds``, with those of others that are few, and the others that are not."""
@@ -53,27 +57,33 @@ class Scribe:
             self._gathered[grounds] = frozenset(facts), frozenset(others)
         return self._gathered[grounds]
 
-    def _write(self, facts: frozenset[Fact], others: frozenset[Grounds]) -> str:
+    def _write(self, facts: frozenset[Fact], others: Iterable[str]) -> str:
         by_kind: dict[str, list[int | str]] = {}
         for kind, subject in sorted(facts):
             by_kind.setdefault(kind, []).append(self._number.get(subject, subject))
-        text = json.dumps((by_kind, sorted(map(self._name_of, others))), separators=(",", ":"))
+        text = json.dumps((by_kind, sorted(others)), separators=(",", ":"))
         name = hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
         self.written[name] = text
         return name
 
     def _name_of(self, grounds: Grounds) -> str:
         if grounds not in self._names:
-            self._names[grounds] = self._write(*self._gather(grounds))
+            facts, others = self._gather(grounds)
+            self._names[grounds] = self._write(facts, map(self._name_of, others))
         return self._names[grounds]
 
 
 def _shown(grounds: Grounds, own: Path, findings: tuple[Finding, ...]) -> Iterator[Fact]:
-    """Yield the other files that ``findings`` name: their rows are told, which may move though nothing else changes."""
+    """Yield the other files that ``findings`` name: their rows are told, which may move though nothing else changes.
+
+    What a fix writes there may hold comments of theirs.
+    """
     if findings:
-        told = repr(findings)
+        told, written = repr(findings), repr([finding.fix for finding in findings])
         files = {subject for one in grounds.all() for kind, subject in one.facts if kind != "mentioning"}
-        yield from (("content", file) for file in files if Path(file).name in told and file != str(own))
+        for file in files - {str(own)}:
+            if Path(file).name in told:
+                yield "content" if Path(file).name in written else "places", file
 
 
 def facts_in(written: Written, members: tuple[Path, ...], changed: frozenset[int]) -> Iterator[Fact]:

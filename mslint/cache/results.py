@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -38,26 +38,59 @@ class Results:
         self._store = store
         self._program = program
 
-    def recall(self, path: Path, data: bytes, settings: Settings) -> tuple[Finding, ...] | None:
-        """Return what was found in ``path`` when it held ``data`` and all else was as it is; None if that is not known."""
+    def recall(
+        self, path: Path, data: bytes, settings: Settings, judges: Callable[[], list[str] | None]
+    ) -> tuple[Finding, ...] | None:
+        """Return what was found in ``path`` when it held ``data`` and all else was as it is; None if that is not known.
+
+        Where nothing was found, comments and layout may be others since: if ``judges``, the rules that look at the code
+        alone, are the same.
+        """
         self._program.note_content(path, data)
         kept = self._parsed("findings", _key(path, settings))
-        if not kept or kept["own"] != self._program.digest(path):
+        if not kept:
             return None
-        rests = kept["rests"]
-        return decoded(kept["findings"]) if rests is None or self._epochs.get(rests) == kept["epoch"] else None
+        if kept["own"] == self._program.digest(path):
+            return decoded(kept["findings"]) if self._holds(kept["rests"]) else None
+        if kept["judges"] is None or not self._holds(kept["judged"]) or kept["judges"] != judges():
+            return None
+        return ()
 
     def keep(
-        self, path: Path, data: bytes, settings: Settings, findings: tuple[Finding, ...], rests: str | None
+        self,
+        path: Path,
+        data: bytes,
+        settings: Settings,
+        findings: tuple[Finding, ...],
+        rests: tuple[str | None, str | None],
+        judges: list[str] | None,
     ) -> None:
-        """Keep what was found in ``path``, which holds ``data``; ``rests`` names the grounds of it that were learned."""
+        """Keep what was found in ``path``, which holds ``data``.
+
+        ``rests`` names the grounds of it that were learned, without and with what was asked of ``path`` itself; None for
+        none.
+        """
         text = encoded(findings)
         self._program.note_content(path, data)
-        if text is None or not self._program.steady or (rests is not None and not self._overview):
+        without, judged = rests
+        if text is None or not self._program.steady or (without is not None and not self._overview):
             return
-        epoch = None if rests is None else self._epochs.setdefault(rests, self._now)
-        value = {"own": self._program.digest(path), "rests": rests, "epoch": epoch, "findings": text}
+        value = {
+            "own": self._program.digest(path),
+            "rests": self._since(without),
+            "judges": judges if judged and not findings and self._overview else None,
+            "judged": self._since(judged) if self._overview else None,
+            "findings": text,
+        }
         self._store.put("findings", _key(path, settings), json.dumps(value))
+
+    def _since(self, rests: str | None) -> tuple[str, str] | None:
+        """Return a name of grounds with its epoch."""
+        return None if rests is None else (rests, self._epochs.setdefault(rests, self._now))
+
+    def _holds(self, since: Sequence[str] | None) -> bool:
+        """Tell whether the epoch has not ended in which grounds were as they were; those that name nothing never change."""
+        return since is None or self._epochs.get(since[0]) == since[1]
 
     def learn(self, written: Mapping[str, str]) -> None:
         """Take over grounds that were written down in this run."""

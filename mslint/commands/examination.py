@@ -15,7 +15,7 @@ from mslint.commands.proposals import examine
 from mslint.commands.work import Work
 from mslint.config import Version
 from mslint.console import Progress, error
-from mslint.engine import Checked, check_idle, live_rules
+from mslint.engine import Checked, check_idle, code_judges, live_rules
 from mslint.findings import Finding
 from mslint.rules.registry import AnyRule, Narrowed
 from mslint.source.text import Source
@@ -60,6 +60,10 @@ class _Task:
         cells = self.source.notebook.document if self.source.notebook else None
         return (rules, self.target_version, self.source.filename, str(Path.cwd()), cells)
 
+    def judges(self) -> list[str] | None:
+        """Return which rules may find something, if these look at nothing but code."""
+        return code_judges(self.rules, self.source.text)
+
     @cached_property
     def effort(self) -> int:
         """How much work it may be, in characters."""
@@ -67,7 +71,7 @@ class _Task:
 
 
 class _Outcome(NamedTuple):
-    """What was found in one file; ``rests`` names what that rests on beside the file itself, None if on nothing else.
+    """What was found in one file; ``rests`` names what that rests on without the file itself, and with it (see ``Scribe``).
 
     ``keepable`` if all that it rests on is known; not what is known from an earlier run.
     """
@@ -75,7 +79,7 @@ class _Outcome(NamedTuple):
     findings: tuple[Finding, ...]
     failures: tuple[str, ...] = ()
     keepable: bool = False
-    rests: str | None = None
+    rests: tuple[str | None, str | None] = (None, None)
 
 
 class _Part(NamedTuple):
@@ -126,7 +130,7 @@ def _recalled(tasks: Sequence[_Task], results: Results) -> dict[int, _Outcome]:
     found: dict[int, _Outcome] = {}
     for index, task in enumerate(tasks):
         if not task.source.from_stdin:
-            known = results.recall(task.source.path, _content(task.source), task.settings)
+            known = results.recall(task.source.path, _content(task.source), task.settings, task.judges)
             if known is not None:
                 found[index] = _Outcome(known)
     return found
@@ -136,7 +140,7 @@ def _keep(tasks: Sequence[_Task], outcomes: dict[int, _Outcome], results: Result
     for index, task in enumerate(tasks):
         outcome, source = outcomes[index], task.source
         if outcome.keepable and not outcome.failures and not source.from_stdin:
-            results.keep(source.path, _content(source), task.settings, outcome.findings, outcome.rests)
+            results.keep(source.path, _content(source), task.settings, outcome.findings, outcome.rests, task.judges())
     results.save()
 
 
@@ -238,7 +242,7 @@ class _Examined:
         findings = tuple(replace(finding, subject=None) for finding in checked.findings)
         if not self._keeps or not grounds.certain:
             return _Outcome(findings, checked.failures)
-        return _Outcome(findings, checked.failures, True, self._scribe.name(grounds, task.source.path, findings))
+        return _Outcome(findings, checked.failures, True, self._scribe.names(grounds, task.source.path, findings))
 
     @property
     def written(self) -> dict[str, str]:

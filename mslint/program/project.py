@@ -404,6 +404,7 @@ _QUICK: dict[str, Callable[[Program, Path, str], object]] = {
     ),
     "neighbourhood": lambda program, path, _: program.neighbourhood(path),
     "only_defines": lambda program, path, _: program.only_defines(path),
+    "places": lambda program, path, _: program._places_of(path),
     "reachable": lambda program, path, _: program.reachable(path),
     "says": lambda program, path, pattern: program.says(path, re.compile(pattern)),
     "used": lambda program, path, pattern: program.uses(path, re.compile(pattern)),

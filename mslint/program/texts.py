@@ -116,7 +116,7 @@ class Texts(Answers):
 
     def parses(self, path: Path, text: str) -> bool:
         """Tell whether ``text`` is what the program has for ``path`` and Python can parse it."""
-        return self.tree(path) is not None and self.text(path) == text
+        return self.tree(path) is not None and self._text_of(path) == text
 
     def facts(self, path: Path) -> FileFacts:
         """Return what ``path`` says; nothing if it cannot be read. An answer rests on those of its fields that it reads."""
@@ -144,6 +144,11 @@ class Texts(Answers):
     def _code_of(self, path: Path) -> str:
         tree = self._tree_of(path)
         return "" if tree is None else laid_out(tree)
+
+    def _places_of(self, path: Path) -> str:
+        """Return what the code of ``path`` is, and where each part of it stands."""
+        tree = self._tree_of(path)
+        return "" if tree is None else ast.dump(tree, include_attributes=True)
 
     def _rest_on(self, kind: str, path: Path) -> None:
         self._grounds.facts.add((kind, str(path)))

@@ -198,7 +198,7 @@ def test_a_change_is_felt_where_it_matters_alone(cli: Run, project: Path, examin
     (project / "alone.py").write_text(NET)
     cli("check")
     for text, wanted in (
-        (f"# a comment\n\n{base}", ["base.py"]),
+        (f"# a comment\n\n{base}", []),
         (f"{base}\n\nclass More(Net):\n    pass\n", ["base.py"]),
         (base.replace("return x", "return -x"), ["base.py"]),
         (base.replace("from mindspore import ops", "import torch as ops"), ["base.py", "net.py"]),
@@ -207,6 +207,25 @@ def test_a_change_is_felt_where_it_matters_alone(cli: Run, project: Path, examin
         (project / "base.py").write_text(text)
         cli("check")
         assert examined == wanted
+
+
+def test_a_comment_is_felt_where_it_may_matter_alone(cli: Run, project: Path, examined: list[str]) -> None:
+    (project / "net.py").write_text(NET)
+    shutil.copy(FIXTURES / "rank-blind-seed" / "bad.py", project / "train.py")
+    settled(cli)
+    for name, comment, wanted in (
+        ("net.py", "# a comment\n", []),
+        ("net.py", "# seed(1)\n", ["net.py"]),  # wakes a rule
+        ("net.py", "# old_call()\n", ["net.py"]),  # wakes the rule of a plugin, which may read comments
+        ("net.py", "# mslint: ignore-file[MS102]\n", ["net.py"]),
+        ("train.py", "# a comment\n", ["train.py"]),  # its findings have moved
+    ):
+        examined.clear()
+        _insert(project / name, 0, comment)
+        cli("check")
+        assert examined == wanted
+        settled(cli)
+    assert "MS001" in settled(cli)
 
 
 def test_a_name_is_felt_where_it_is_used_alone(cli: Run, project: Path, examined: list[str]) -> None:
