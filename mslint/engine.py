@@ -6,8 +6,8 @@ import ast
 import re
 import sys
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING
 from mslint.console import internal_error
 from mslint.findings import Finding, Position, Severity
 from mslint.rules.evidence import evidence_of
-from mslint.rules.registry import AnyRule, BuiltIn, Narrowed, all_rules
+from mslint.rules.registry import AnyRule, Narrowed, all_rules, is_ours
 from mslint.source.parsing import parsed
 from mslint.source.text import Source, lines_of, may_suppress, position_at
 
 if TYPE_CHECKING:
     from libcst import ParserSyntaxError
 
+    from mslint.program.grounds import Grounds
     from mslint.program.project import Program
     from mslint.semantics.module import Module
     from mslint.source.suppression import Suppressions
@@ -40,13 +41,15 @@ class Checked:
     """What was found in one file.
 
     ``module`` is None where no rule could fire or the file could not be parsed; ``failures`` are messages about
-    internal errors, each of which means that some findings may be missing.
+    internal errors, each of which means that some findings may be missing. ``silent`` are the codes of our rules that looked
+    and found nothing, with what that rests on; None if they looked into the file itself.
     """
 
     source: Source
     findings: tuple[Finding, ...] = ()
     module: Module | None = None
     failures: tuple[str, ...] = ()
+    silent: Mapping[str, Grounds | None] = field(default_factory=dict)
 
     @property
     def complete(self) -> bool:
@@ -54,10 +57,13 @@ class Checked:
         return not self.failures and all(finding.code != SYNTAX_ERROR[0] for finding in self.findings)
 
 
-def check_source(source: Source, rules: Iterable[AnyRule], program: Program) -> Checked:
-    """Return what ``rules`` find in ``source``, in order of place, without what its comments silence."""
+def check_source(source: Source, rules: Iterable[AnyRule], program: Program, silent: Collection[str] = ()) -> Checked:
+    """Return what ``rules`` find in ``source``, in order of place, without what its comments silence.
+
+    Those are not asked whose codes are among ``silent``: it is known that they find nothing.
+    """
     rules = list(rules)
-    live = live_rules(rules, source.text)
+    live = live_rules(rules, source.text, silent)
     if not live:
         return _idle(source, rules, parsed(source.text))
     if program.parses(source.path, source.text):
@@ -67,12 +73,12 @@ def check_source(source: Source, rules: Iterable[AnyRule], program: Program) -> 
     return _run(source, rules, live, program) if live else _without_findings(source, rules)
 
 
-def check_idle(source: Source, rules: Sequence[AnyRule]) -> Checked | None:
+def check_idle(source: Source, rules: Sequence[AnyRule], silent: Collection[str] = ()) -> Checked | None:
     """Return what is to be said of a file in which no rule can fire, of its syntax and its comments; None of any other.
 
-    It is the same whatever program the file belongs to.
+    It is the same whatever program the file belongs to, if it is for those rules that are known to be ``silent``.
     """
-    live, tree = live_rules(rules, source.text), parsed(source.text)
+    live, tree = live_rules(rules, source.text, silent), parsed(source.text)
     if live and (tree is None or passing(live, tree)):
         return None
     return _idle(source, rules, tree)
@@ -83,19 +89,13 @@ def _idle(source: Source, rules: Sequence[AnyRule], tree: ast.Module | None) -> 
     return Checked(source, (unparsable,)) if unparsable else _without_findings(source, rules)
 
 
-def live_rules(rules: Iterable[AnyRule], text: str) -> list[AnyRule]:
-    """Return the rules that may find something in ``text`` by the strings in it, the judge of comments apart."""
-    return [rule for rule in rules if rule.code != UNUSED_SUPPRESSION and can_fire(rule, text)]
+def live_rules(rules: Iterable[AnyRule], text: str, silent: Collection[str] = ()) -> list[AnyRule]:
+    """Return the rules that may find something in ``text`` by the strings in it, the judge of comments apart.
 
-
-def code_judges(rules: Iterable[AnyRule], text: str) -> list[str] | None:
-    """Return which rules may find something in ``text``, if no comment or layout of it can change what these find.
-
-    None if one may: where a comment silences findings, where libcst may stumble over a form feed, and for rules of others.
+    None of those that are known to be ``silent``, unless libcst may not read the text, which has to be told.
     """
-    live = live_rules(rules, text)
-    ours = all(isinstance(rule.rule if isinstance(rule, Narrowed) else rule, BuiltIn) for rule in live)
-    return [rule.code for rule in live] if ours and not may_suppress(text) and "\f" not in text else None
+    asked = [rule for rule in rules if rule.code not in silent or "\f" in text]
+    return [rule for rule in asked if rule.code != UNUSED_SUPPRESSION and can_fire(rule, text)]
 
 
 def can_fire(rule: AnyRule, text: str) -> bool:
@@ -132,9 +132,13 @@ def _run(source: Source, rules: Sequence[AnyRule], live: Sequence[AnyRule], prog
     module = Module(source, program)
     findings: list[Finding] = []
     failures: dict[str, str] = {}
+    silent: dict[str, Grounds | None] = {}
     for rule in live:
         try:
-            findings += rule().check(module)
+            found, grounds = program.noting(lambda rule=rule: list(rule().check(module)))  # type: ignore[misc]
+            findings += found
+            if not found and is_ours(rule):
+                silent[rule.code] = grounds if module.is_untouched else None
         except Unparsed as problem:
             return Checked(source, (_beyond_libcst(source, problem.reason),))
         except Exception as exception:
@@ -144,7 +148,7 @@ def _run(source: Source, rules: Sequence[AnyRule], live: Sequence[AnyRule], prog
     findings += _idle_comments(source, suppressions, rules, failures)
     findings = [replace(finding, evidence=finding.evidence or evidence_of(finding.code)) for finding in findings]
     findings.sort(key=lambda finding: (finding.start, finding.code))
-    return Checked(source, tuple(findings), module, tuple(failures.values()))
+    return Checked(source, tuple(findings), module, tuple(failures.values()), silent)
 
 
 def _without_findings(source: Source, rules: Sequence[AnyRule]) -> Checked:

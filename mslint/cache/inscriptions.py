@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from mslint.findings import Finding
@@ -31,17 +31,29 @@ class Scribe:
         self._names: dict[Grounds, str] = {}
         self.written: dict[str, str] = {}
 
-    def names(self, grounds: Grounds, own: Path, findings: tuple[Finding, ...]) -> tuple[str | None, str | None]:
-        """Write down what ``findings`` in ``own`` rest on; None if there is nothing.
+    def name(
+        self, grounds: Grounds, own: Path, findings: tuple[Finding, ...], silent: Collection[str] = ()
+    ) -> str | None:
+        """Write down what ``findings`` in ``own``, the content of which is known, rest on; None if there is nothing else.
 
-        The first name leaves out what was asked of ``own``, which is enough where its content is known; the second does not.
+        That some rules found nothing, as is known from an earlier run, rests on the grounds with the names ``silent``.
         """
         facts, others = self._gather(grounds)
-        of_own = frozenset(fact for fact in facts if fact[1] == str(own) and fact[0] not in CONNECTIONS)
-        rests = facts.difference(of_own).union(_shown(grounds, own, findings))
-        without = self._write(rests, map(self._name_of, others)) if rests or others else None
-        judged = self._write(of_own, [without] if without else []) if of_own and not findings else without
-        return without, judged
+        facts = frozenset(fact for fact in facts if fact[1] != str(own) or fact[0] in CONNECTIONS)
+        facts = facts.union(_shown(grounds, own, findings))
+        names = {*map(self.whole, others), *silent}
+        return self._write(facts, names) if facts or names else None
+
+    def together(self, names: Iterable[str]) -> str:
+        """Write down what rests on all grounds with these ``names``."""
+        return self._write(frozenset(), names)
+
+    def whole(self, grounds: Grounds) -> str:
+        """Write down all of ``grounds``."""
+        if grounds not in self._names:
+            facts, others = self._gather(grounds)
+            self._names[grounds] = self._write(facts, map(self.whole, others))
+        return self._names[grounds]
 
     def _gather(self, grounds: Grounds) -> tuple[frozenset[Fact], frozenset[Grounds]]:
         """Return the facts in ``grounds``, with those of others that are few, and the others that are not."""
@@ -65,12 +77,6 @@ class Scribe:
         name = hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
         self.written[name] = text
         return name
-
-    def _name_of(self, grounds: Grounds) -> str:
-        if grounds not in self._names:
-            facts, others = self._gather(grounds)
-            self._names[grounds] = self._write(facts, map(self._name_of, others))
-        return self._names[grounds]
 
 
 def _shown(grounds: Grounds, own: Path, findings: tuple[Finding, ...]) -> Iterator[Fact]:

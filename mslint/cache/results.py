@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -38,23 +38,17 @@ class Results:
         self._store = store
         self._program = program
 
-    def recall(
-        self, path: Path, data: bytes, settings: Settings, judges: Callable[[], list[str] | None]
-    ) -> tuple[Finding, ...] | None:
+    def recall(self, path: Path, data: bytes, settings: Settings) -> tuple[tuple[Finding, ...] | None, dict[str, str]]:
         """Return what was found in ``path`` when it held ``data`` and all else was as it is; None if that is not known.
 
-        Where nothing was found, comments and layout may be others since: if ``judges``, the rules that look at the code
-        alone, are the same.
+        Then also the rules that find nothing there, with the names of what that rests on, whatever else the file holds now.
         """
         self._program.note_content(path, data)
         kept = self._parsed("findings", _key(path, settings))
-        if not kept:
-            return None
-        if kept["own"] == self._program.digest(path):
-            return decoded(kept["findings"]) if self._holds(kept["rests"]) else None
-        if kept["judges"] is None or not self._holds(kept["judged"]) or kept["judges"] != judges():
-            return None
-        return ()
+        if kept and kept["own"] == self._program.digest(path) and (not kept["rests"] or self._holds(kept["rests"])):
+            return decoded(kept["findings"]), {}
+        silent = kept["silent"] if kept else {}
+        return None, {code: since[0] for code, since in silent.items() if self._holds(since)}
 
     def keep(
         self,
@@ -62,35 +56,32 @@ class Results:
         data: bytes,
         settings: Settings,
         findings: tuple[Finding, ...],
-        rests: tuple[str | None, str | None],
-        judges: list[str] | None,
+        rests: str | None,
+        silent: Mapping[str, str],
     ) -> None:
-        """Keep what was found in ``path``, which holds ``data``.
+        """Keep what was found in ``path``, which holds ``data``, and the rules that found nothing.
 
-        ``rests`` names the grounds of it that were learned, without and with what was asked of ``path`` itself; None for
-        none.
+        ``rests``, and what ``silent`` gives each rule, are names of the grounds for it that were learned.
         """
         text = encoded(findings)
         self._program.note_content(path, data)
-        without, judged = rests
-        if text is None or not self._program.steady or (without is not None and not self._overview):
+        if text is None or not self._program.steady or (rests is not None and not self._overview):
             return
         value = {
             "own": self._program.digest(path),
-            "rests": self._since(without),
-            "judges": judges if judged and not findings and self._overview else None,
-            "judged": self._since(judged) if self._overview else None,
+            "rests": self._since(rests) if rests is not None else None,
             "findings": text,
+            "silent": {code: self._since(name) for code, name in silent.items()},
         }
         self._store.put("findings", _key(path, settings), json.dumps(value))
 
-    def _since(self, rests: str | None) -> tuple[str, str] | None:
-        """Return a name of grounds with its epoch."""
-        return None if rests is None else (rests, self._epochs.setdefault(rests, self._now))
+    def _since(self, rests: str) -> tuple[str, str]:
+        """Return the name of grounds with the epoch in which they are as they are."""
+        return rests, self._epochs.setdefault(rests, self._now)
 
-    def _holds(self, since: Sequence[str] | None) -> bool:
-        """Tell whether the epoch has not ended in which grounds were as they were; those that name nothing never change."""
-        return since is None or self._epochs.get(since[0]) == since[1]
+    def _holds(self, since: Sequence[str]) -> bool:
+        """Tell whether the epoch has not ended that ``since`` gives beside the name of grounds."""
+        return self._epochs.get(since[0]) == since[1]
 
     def learn(self, written: Mapping[str, str]) -> None:
         """Take over grounds that were written down in this run."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from mslint.commands.proposals import examine
 from mslint.commands.work import Work
 from mslint.config import Version
 from mslint.console import Progress, error
-from mslint.engine import Checked, check_idle, code_judges, live_rules
+from mslint.engine import Checked, check_idle, live_rules
 from mslint.findings import Finding
 from mslint.rules.registry import AnyRule, Narrowed
 from mslint.source.text import Source
@@ -47,11 +47,12 @@ class Examination:
 
 @dataclass(frozen=True)
 class _Task:
-    """One file to examine."""
+    """One file to examine; for ``silent`` rules the name is known of what it rests on that they find nothing."""
 
     source: Source
     rules: Sequence[AnyRule]
     target_version: Version
+    silent: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def settings(self) -> Settings:
@@ -60,26 +61,24 @@ class _Task:
         cells = self.source.notebook.document if self.source.notebook else None
         return (rules, self.target_version, self.source.filename, str(Path.cwd()), cells)
 
-    def judges(self) -> list[str] | None:
-        """Return which rules may find something, if these look at nothing but code."""
-        return code_judges(self.rules, self.source.text)
-
     @cached_property
     def effort(self) -> int:
         """How much work it may be, in characters."""
-        return len(self.source.text) if live_rules(self.rules, self.source.text) else 0
+        return len(self.source.text) if live_rules(self.rules, self.source.text, self.silent) else 0
 
 
 class _Outcome(NamedTuple):
-    """What was found in one file; ``rests`` names what that rests on without the file itself, and with it (see ``Scribe``).
+    """What was found in one file; ``rests`` names what that rests on beside the file itself, None if on nothing else.
 
-    ``keepable`` if all that it rests on is known; not what is known from an earlier run.
+    ``silent`` names what it rests on, the file with it, that some rules found nothing. ``keepable`` if all that it rests on
+    is known; not what is known from an earlier run.
     """
 
     findings: tuple[Finding, ...]
     failures: tuple[str, ...] = ()
     keepable: bool = False
-    rests: tuple[str | None, str | None] = (None, None)
+    rests: str | None = None
+    silent: Mapping[str, str] = {}
 
 
 class _Part(NamedTuple):
@@ -126,13 +125,15 @@ def _results(work: Work, store: Store | None) -> Results | None:
     return Results(store, work.program)
 
 
-def _recalled(tasks: Sequence[_Task], results: Results) -> dict[int, _Outcome]:
+def _recalled(tasks: list[_Task], results: Results) -> dict[int, _Outcome]:
     found: dict[int, _Outcome] = {}
     for index, task in enumerate(tasks):
         if not task.source.from_stdin:
-            known = results.recall(task.source.path, _content(task.source), task.settings, task.judges)
+            known, silent = results.recall(task.source.path, _content(task.source), task.settings)
             if known is not None:
                 found[index] = _Outcome(known)
+            elif silent:
+                tasks[index] = replace(task, silent=silent)
     return found
 
 
@@ -140,7 +141,7 @@ def _keep(tasks: Sequence[_Task], outcomes: dict[int, _Outcome], results: Result
     for index, task in enumerate(tasks):
         outcome, source = outcomes[index], task.source
         if outcome.keepable and not outcome.failures and not source.from_stdin:
-            results.keep(source.path, _content(source), task.settings, outcome.findings, outcome.rests, task.judges())
+            results.keep(source.path, _content(source), task.settings, outcome.findings, outcome.rests, outcome.silent)
     results.save()
 
 
@@ -226,9 +227,10 @@ class _Examined:
         codemods = all_codemods()  # a plugin that does not load is told, whatever the files
         waking: dict[Path, int] = {}
         for number, task in enumerate(tasks):
-            idle = check_idle(task.source, task.rules)
+            idle = check_idle(task.source, task.rules, task.silent)
             if idle is not None:  # nothing of it rests on the program, which would have to be read
-                yield number, _Outcome(idle.findings, keepable=self._keeps)
+                rests = self._scribe.together(task.silent.values()) if task.silent else None
+                yield number, _Outcome(idle.findings, (), self._keeps, rests, task.silent)
             else:
                 waking[task.source.path] = number
         for path in self._work.program.together(waking) if waking else ():
@@ -237,12 +239,14 @@ class _Examined:
     def _outcome(self, task: _Task, codemods: Sequence[AnyCodemod]) -> _Outcome:
         program = self._work.program
         checked, grounds = program.noting(
-            lambda: examine(task.source, task.rules, program, codemods, task.target_version)
+            lambda: examine(task.source, task.rules, program, codemods, task.target_version, task.silent)
         )
         findings = tuple(replace(finding, subject=None) for finding in checked.findings)
         if not self._keeps or not grounds.certain:
             return _Outcome(findings, checked.failures)
-        return _Outcome(findings, checked.failures, True, self._scribe.names(grounds, task.source.path, findings))
+        rests = self._scribe.name(grounds, task.source.path, findings, task.silent.values())
+        silent = {code: self._scribe.whole(known or grounds) for code, known in checked.silent.items()}
+        return _Outcome(findings, checked.failures, True, rests, {**task.silent, **silent})
 
     @property
     def written(self) -> dict[str, str]:

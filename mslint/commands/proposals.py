@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -25,12 +25,13 @@ def examine(
     program: Program,
     codemods: Sequence[AnyCodemod],
     target_version: Version,
+    silent: Collection[str] = (),
 ) -> Checked:
-    """Return what ``rules`` find in ``source``, each finding with its fix.
+    """Return what ``rules`` find in ``source``, each finding with its fix; those whose codes are ``silent`` find nothing.
 
     A finding that brings no fix along gets the one that the first fitting codemod proposes.
     """
-    checked = check_source(source, rules, program)
+    checked = check_source(source, rules, program, silent)
     if checked.module is None:
         return checked
     findings: list[Finding] = []

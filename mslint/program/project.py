@@ -387,6 +387,7 @@ def _without(known: Mapping[Path, Answer], paths: Container[Path]) -> dict[Path,
 _QUICK: dict[str, Callable[[Program, Path, str], object]] = {
     "bases": lambda program, path, name: program._bases(path, name),
     "body": lambda program, path, name: program._bodies_of(path).code(name),
+    "calling": lambda program, path, name: program.classes_calling(path, name),
     "code": lambda program, path, _: program._code_of(path),
     "content": lambda program, path, _: program.digest(path),
     "facts": lambda program, path, name: program._fact_of(path, name),

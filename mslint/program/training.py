@@ -10,7 +10,6 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from mslint.program.facts import dotted
 from mslint.program.following.follower import Exhausted
 from mslint.program.following.values import Class, Function, Scope, Stretch, Value
 from mslint.program.networks.branches import Branch, exclude_each_other
@@ -283,17 +282,11 @@ def _find_builders(program: Program, reference: str) -> Iterator[str]:
     """Yield the classes that build the class ``reference``, wherever they keep it."""
     home = _path(reference)
     name = reference.rpartition(":")[2]
-    mention = re.compile(rf"\b{name}\b")
     for user in sorted({home, *program.importers(home)}):
-        tree = program.tree(user) if program.says(user, mention) else None
-        for other in tree.body if tree is not None else ():
-            if not isinstance(other, ast.ClassDef) or f"{user}:{other.name}" == reference:
-                continue
-            callees = {dotted(call.func) or "" for call in ast.walk(other) if isinstance(call, ast.Call)}
-            if any(
-                callee.rpartition(".")[2] == name and program.dotted_in(user, callee) == reference for callee in callees
-            ):
-                yield f"{user}:{other.name}"
+        for other, callees in program.classes_calling(user, name):
+            is_builder = any(program.dotted_in(user, callee) == reference for callee in callees)
+            if is_builder and f"{user}:{other}" != reference:
+                yield f"{user}:{other}"
 
 
 def _follow_class(program: Program, reference: str) -> Training:

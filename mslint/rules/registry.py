@@ -201,6 +201,11 @@ def load(rule: AnyRule) -> type[Rule]:
     return rule if isinstance(rule, type) else rule.load()
 
 
+def is_ours(rule: AnyRule) -> bool:
+    """Tell whether ``rule`` comes with mslint: of those of others it is not known what they look at."""
+    return is_ours(rule.rule) if isinstance(rule, Narrowed) else isinstance(rule, BuiltIn)
+
+
 def category(rule: AnyRule) -> str:
     """Return the name of the folder that ``rule`` lies in, such as ``autodiff``; empty for one that lies in none."""
     if isinstance(rule, Narrowed):

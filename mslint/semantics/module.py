@@ -114,6 +114,10 @@ class Binding:
     value: cst.BaseExpression | None = None
 
 
+_GIVEN = frozenset({"source", "program", "others", "_remembered"})
+"""The fields of a module; others are added to it as they are read in its file."""
+
+
 class Unparsed(Exception):
     """libcst cannot read the file: its text is no Python for it, or is nested too deeply, as ``reason`` says."""
 
@@ -214,6 +218,11 @@ class Module:
             return cst.parse_module(self.source.text)
         except (cst.ParserSyntaxError, RecursionError) as reason:
             raise Unparsed(reason) from reason
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether nothing but the program was asked so far, and nothing was read in the file itself."""
+        return not self.others and not self._remembered and vars(self).keys() <= _GIVEN
 
     @cached_property
     def parents(self) -> dict[cst.CSTNode, cst.CSTNode]:

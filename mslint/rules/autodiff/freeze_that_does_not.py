@@ -234,9 +234,9 @@ class FreezeThatDoesNot(Rule):
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
-        if not _SWITCHES.search(module.source.text):
-            return
         path = module.source.path
+        if not module.program.says(path, _SWITCHES):
+            return
         seen = set()
         for item in sorted(
             training_of(module.program, path).vain, key=lambda item: (item.step, item.weights, item.hush.place)
