@@ -42,14 +42,14 @@ class Checked:
 
     ``module`` is None where no rule could fire or the file could not be parsed; ``failures`` are messages about
     internal errors, each of which means that some findings may be missing. ``silent`` are the codes of our rules that looked
-    and found nothing, with what that rests on; None if they looked into the file itself.
+    and found nothing, with what that rests on.
     """
 
     source: Source
     findings: tuple[Finding, ...] = ()
     module: Module | None = None
     failures: tuple[str, ...] = ()
-    silent: Mapping[str, Grounds | None] = field(default_factory=dict)
+    silent: Mapping[str, Grounds] = field(default_factory=dict)
 
     @property
     def complete(self) -> bool:
@@ -132,13 +132,16 @@ def _run(source: Source, rules: Sequence[AnyRule], live: Sequence[AnyRule], prog
     module = Module(source, program)
     findings: list[Finding] = []
     failures: dict[str, str] = {}
-    silent: dict[str, Grounds | None] = {}
+    silent: dict[str, Grounds] = {}
+    _, looked = program.noting(lambda: program.tree(source.path))
     for rule in live:
         try:
             found, grounds = program.noting(lambda rule=rule: list(rule().check(module)))  # type: ignore[misc]
             findings += found
+            if not module.is_untouched:  # what one rule reads in the file is at hand for the next
+                looked.others.add(grounds)
             if not found and is_ours(rule):
-                silent[rule.code] = grounds if module.is_untouched else None
+                silent[rule.code] = grounds if module.is_untouched else looked
         except Unparsed as problem:
             return Checked(source, (_beyond_libcst(source, problem.reason),))
         except Exception as exception:

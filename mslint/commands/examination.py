@@ -245,7 +245,7 @@ class _Examined:
         if not self._keeps or not grounds.certain:
             return _Outcome(findings, checked.failures)
         rests = self._scribe.name(grounds, task.source.path, findings, task.silent.values())
-        silent = {code: self._scribe.whole(known or grounds) for code, known in checked.silent.items()}
+        silent = {code: self._scribe.whole(ground) for code, ground in checked.silent.items()}
         return _Outcome(findings, checked.failures, True, rests, {**task.silent, **silent})
 
     @property
