@@ -84,7 +84,7 @@ class Function:
     defaults: tuple[tuple[str, str], ...]
     calls: tuple[CallSite, ...]
     mentions: tuple[tuple[str, int], ...]
-    """Dotted names read other than as a callee, with their rows: functions may be handed on by them."""
+    """Dotted names read other than as a callee, its parameters apart, with their rows: functions may be handed on by them."""
 
     @property
     def node(self) -> str:
@@ -95,7 +95,7 @@ class Function:
     def is_inert(self) -> bool:
         """Whether it calls nothing and hands nothing on: who does not call it itself need not know of it."""
         outermost = bool(self.name) and "." not in self.name
-        return outermost and not self.calls and all(name in self.parameters for name, _ in self.mentions)
+        return outermost and not self.calls and not self.mentions
 
 
 def read_functions(path: Path, tree: ast.Module | None) -> tuple[Function, ...]:
@@ -133,7 +133,8 @@ def _function(path: Path, name: str, node: ast.AST) -> Function:
         for argument, value in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True):
             if value is not None:
                 defaults.append((argument.arg, ast.unparse(value)))
-    return Function(path, name, getattr(node, "lineno", 1), parameters, tuple(defaults), tuple(calls), tuple(mentions))
+    named = tuple(mention for mention in mentions if mention[0] not in parameters)
+    return Function(path, name, getattr(node, "lineno", 1), parameters, tuple(defaults), tuple(calls), named)
 
 
 def _collect(
