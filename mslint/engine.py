@@ -57,36 +57,42 @@ class Checked:
         return not self.failures and all(finding.code != SYNTAX_ERROR[0] for finding in self.findings)
 
 
-def check_source(source: Source, rules: Iterable[AnyRule], program: Program, silent: Collection[str] = ()) -> Checked:
+@dataclass(frozen=True)
+class Screened:
+    """What one file by itself tells about the rules, whatever program it belongs to.
+
+    ``live`` are those that may find something in it; where there are none, ``idle`` is all that is to be said of it: of its
+    syntax and of its comments.
+    """
+
+    live: Sequence[AnyRule]
+    idle: Checked | None
+
+
+def screened(source: Source, rules: Sequence[AnyRule], silent: Collection[str] = ()) -> Screened:
+    """Find out which of ``rules`` may find something in ``source``, without a look at its program.
+
+    Those whose codes are among ``silent`` are known to find nothing.
+    """
+    tree = parsed(source.text)
+    unparsable = syntax_error(source) if tree is None else None
+    if unparsable:
+        return Screened((), Checked(source, (unparsable,)))
+    live = passing(live_rules(rules, source.text, silent), tree)
+    return Screened(live, None if live else _without_findings(source, rules))
+
+
+def check_source(source: Source, rules: Iterable[AnyRule], program: Program, known: Screened | None = None) -> Checked:
     """Return what ``rules`` find in ``source``, in order of place, without what its comments silence.
 
-    Those are not asked whose codes are among ``silent``: it is known that they find nothing.
+    ``known`` is what screening it has told, if that was done before.
     """
     rules = list(rules)
-    live = live_rules(rules, source.text, silent)
-    if not live:
-        return _idle(source, rules, parsed(source.text))
-    if program.parses(source.path, source.text):
-        live = passing(live, program.tree(source.path))
-    elif unparsable := syntax_error(source):
-        return Checked(source, (unparsable,))
-    return _run(source, rules, live, program) if live else _without_findings(source, rules)
-
-
-def check_idle(source: Source, rules: Sequence[AnyRule], silent: Collection[str] = ()) -> Checked | None:
-    """Return what is to be said of a file in which no rule can fire, of its syntax and its comments; None of any other.
-
-    It is the same whatever program the file belongs to, if it is for those rules that are known to be ``silent``.
-    """
-    live, tree = live_rules(rules, source.text, silent), parsed(source.text)
-    if live and (tree is None or passing(live, tree)):
-        return None
-    return _idle(source, rules, tree)
-
-
-def _idle(source: Source, rules: Sequence[AnyRule], tree: ast.Module | None) -> Checked:
-    unparsable = syntax_error(source) if tree is None else None
-    return Checked(source, (unparsable,)) if unparsable else _without_findings(source, rules)
+    known = known or screened(source, rules)
+    if known.idle is not None:
+        return known.idle
+    program.tree(source.path)  # lets what is found, and that nothing is, rest on the code of the file itself
+    return _run(source, rules, known.live, program)
 
 
 def live_rules(rules: Iterable[AnyRule], text: str, silent: Collection[str] = ()) -> list[AnyRule]:

@@ -15,7 +15,7 @@ from mslint.commands.proposals import examine
 from mslint.commands.work import Work
 from mslint.config import Version
 from mslint.console import Progress, error
-from mslint.engine import Checked, check_idle, live_rules
+from mslint.engine import Checked, Screened, live_rules, screened
 from mslint.findings import Finding
 from mslint.rules.registry import AnyRule, Narrowed
 from mslint.source.text import Source
@@ -225,21 +225,22 @@ class _Examined:
     def outcomes(self, tasks: Sequence[_Task]) -> Iterator[tuple[int, _Outcome]]:
         """Yield what is found in each of ``tasks``, with its number, files that run together one after the other."""
         codemods = all_codemods()  # a plugin that does not load is told, whatever the files
-        waking: dict[Path, int] = {}
+        waking: dict[Path, tuple[int, Screened]] = {}
         for number, task in enumerate(tasks):
-            idle = check_idle(task.source, task.rules, task.silent)
-            if idle is not None:  # nothing of it rests on the program, which would have to be read
+            known = screened(task.source, task.rules, task.silent)
+            if known.idle is not None:  # nothing of it rests on the program, which would have to be read
                 rests = self._scribe.together(task.silent.values()) if task.silent else None
-                yield number, _Outcome(idle.findings, (), self._keeps, rests, task.silent)
+                yield number, _Outcome(known.idle.findings, (), self._keeps, rests, task.silent)
             else:
-                waking[task.source.path] = number
+                waking[task.source.path] = (number, known)
         for path in self._work.program.together(waking) if waking else ():
-            yield waking[path], self._outcome(tasks[waking[path]], codemods)
+            number, known = waking[path]
+            yield number, self._outcome(tasks[number], known, codemods)
 
-    def _outcome(self, task: _Task, codemods: Sequence[AnyCodemod]) -> _Outcome:
+    def _outcome(self, task: _Task, known: Screened, codemods: Sequence[AnyCodemod]) -> _Outcome:
         program = self._work.program
         checked, grounds = program.noting(
-            lambda: examine(task.source, task.rules, program, codemods, task.target_version, task.silent)
+            lambda: examine(task.source, task.rules, program, codemods, task.target_version, known)
         )
         findings = tuple(replace(finding, subject=None) for finding in checked.findings)
         if not self._keeps or not grounds.certain:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ from codemods.base import Manual
 from codemods.registry import AnyCodemod
 from mslint.config import Version
 from mslint.console import internal_error
-from mslint.engine import Checked, check_source
+from mslint.engine import Checked, Screened, check_source
 from mslint.findings import Applicability, Finding, Fix
 from mslint.rules.registry import AnyRule
 from mslint.source.text import Source
@@ -25,13 +25,14 @@ def examine(
     program: Program,
     codemods: Sequence[AnyCodemod],
     target_version: Version,
-    silent: Collection[str] = (),
+    known: Screened | None = None,
 ) -> Checked:
-    """Return what ``rules`` find in ``source``, each finding with its fix; those whose codes are ``silent`` find nothing.
+    """Return what ``rules`` find in ``source``, each finding with its fix.
 
-    A finding that brings no fix along gets the one that the first fitting codemod proposes.
+    A finding that brings no fix along gets the one that the first fitting codemod proposes. ``known`` is what screening the
+    file has told, if that was done before.
     """
-    checked = check_source(source, rules, program, silent)
+    checked = check_source(source, rules, program, known)
     if checked.module is None:
         return checked
     findings: list[Finding] = []

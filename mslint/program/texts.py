@@ -114,10 +114,6 @@ class Texts(Answers):
             self._bodies[path] = Bodies(self._tree_of(path) or ast.Module([], []), self._text_of(path) or "")
         return self._bodies[path]
 
-    def parses(self, path: Path, text: str) -> bool:
-        """Tell whether ``text`` is what the program has for ``path`` and Python can parse it."""
-        return self.tree(path) is not None and self._text_of(path) == text
-
     def facts(self, path: Path) -> FileFacts:
         """Return what ``path`` says; nothing if it cannot be read. An answer rests on those of its fields that it reads."""
         return AskedFacts(lambda name: self._fact_of(path, name))

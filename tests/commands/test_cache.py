@@ -26,7 +26,7 @@ from mslint.findings import Applicability, Edit, Finding, Fix, Position, Related
 if TYPE_CHECKING:
     from conftest import Run
 
-    from mslint.engine import Checked
+    from mslint.engine import Screened
     from mslint.rules.registry import AnyRule
     from mslint.source.text import Source
 
@@ -44,15 +44,15 @@ def marked(project: Path) -> None:
 def examined(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the files in which rules had to look for something."""
     names: list[str] = []
-    check_idle = examination.check_idle
+    screened = examination.screened
 
-    def noted(source: Source, rules: Sequence[AnyRule], silent: Collection[str]) -> Checked | None:
-        checked = check_idle(source, rules, silent)
-        if checked is None or not silent:
+    def noted(source: Source, rules: Sequence[AnyRule], silent: Collection[str]) -> Screened:
+        known = screened(source, rules, silent)
+        if known.idle is None or not silent:
             names.append(source.path.name)
-        return checked
+        return known
 
-    monkeypatch.setattr(examination, "check_idle", noted)
+    monkeypatch.setattr(examination, "screened", noted)
     return names
 
 
