@@ -49,6 +49,7 @@ _BINDING = frozenset({
     *_DEFINITIONS, ast.ClassDef, ast.Import, ast.ImportFrom,
 })  # fmt: skip
 _WITHOUT_NODES = frozenset(["ctx", "op", "ops", "id", "attr", "arg", "kind", "type_comment"])
+_fields_with_nodes: dict[type, tuple[str, ...]] = {}
 _MOST_NUMBERS = 30
 _MOST_ROUNDS = 3
 """A counter, which is computed from itself, has more numbers after each."""
@@ -80,7 +81,10 @@ class Outline:
         self._has_star = False
         self._defined: set[str] = set()
         """The names of functions, classes and parameters."""
+        self._operations: dict[ast.AST, set[str]] = {}
         self._names: dict[tuple[str, ...], set[str]] = {}
+        self._operators: dict[tuple[str, ...], bool] = {}
+        self._projects: dict[str, bool] = {}
         self._numbers: dict[str, set[float]] = {}
         self._settled: set[str] = set()
         """The names whose numbers are known for good."""
@@ -91,18 +95,25 @@ class Outline:
 
     def _read(self, function: Function) -> None:
         stack: list[ast.AST] = [function.root]
+        is_outside = function is self.functions[0]
         while stack:
             node = stack.pop()
-            if isinstance(node, _DEFINITIONS) and function is self.functions[0]:
-                self.functions.append(Function(node))
+            kind = type(node)
+            if is_outside and kind in _DEFINITIONS:
+                self.functions.append(Function(node))  # type: ignore[arg-type]
                 continue
-            function.nodes[type(node)].append(node)
-            if type(node) in _BINDING:
+            function.nodes[kind].append(node)
+            if kind in _BINDING:
                 self._bind(node)
-            for name in node._fields:
-                if name not in _WITHOUT_NODES:
-                    value = getattr(node, name, None)
-                    stack += [part for part in (value if type(value) is list else [value]) if isinstance(part, ast.AST)]
+            names = _fields_with_nodes.get(kind)
+            if names is None:
+                names = _fields_with_nodes[kind] = tuple(name for name in kind._fields if name not in _WITHOUT_NODES)
+            for name in names:
+                value = getattr(node, name, None)
+                if type(value) is list:
+                    stack += [part for part in value if isinstance(part, ast.AST)]
+                elif isinstance(value, ast.AST):
+                    stack.append(value)
 
     def _bind(self, node: ast.AST) -> None:
         if isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.AugAssign)):
@@ -165,6 +176,11 @@ class Outline:
 
         An operator that another file of the project hands on counts by its name.
         """
+        if node not in self._operations:
+            self._operations[node] = self._find_operations(node)
+        return self._operations[node]
+
+    def _find_operations(self, node: ast.AST) -> set[str]:
         if isinstance(node, (ast.BinOp, ast.AugAssign)):
             return {_OPERATIONS[type(node.op)][0]} if type(node.op) in _OPERATIONS else set()
         if isinstance(node, ast.UnaryOp):
@@ -197,16 +213,25 @@ class Outline:
 
     def is_operator(self, called: ast.AST) -> bool:
         """Tell whether ``called`` may be, or be an instance of, something of MindSpore, of the project or of this file."""
-        return any(
-            path[-1] in self._defined
-            or self._is_project(path[0])
-            or "mindspore" in map(_package, self._imported.get(path[0], ()))
-            for path in self._meanings(_path(called))
-        )
+        path = _path(called)
+        if path not in self._operators:
+            self._operators[path] = any(map(self._names_operator, self._meanings(path)))
+        return self._operators[path]
+
+    def _names_operator(self, path: tuple[str, ...]) -> bool:
+        root, last = path[0], path[-1]
+        is_mindspore = "mindspore" in map(_package, self._imported.get(root, ()))
+        return last in self._defined or is_mindspore or self._is_project(root)
 
     def is_from_project(self, node: ast.AST) -> bool:
         """Tell whether ``node`` may be something of another file of the project, or of a package that is not known."""
-        roots = [_path(node)[0]]
+        root = _path(node)[0]
+        if root not in self._projects:
+            self._projects[root] = self._leads_to_project(root)
+        return self._projects[root]
+
+    def _leads_to_project(self, name: str) -> bool:
+        roots = [name]
         for root in roots:  # ``c`` of ``c = constants``
             aliased = (value for value in self._values.get(root, ()) if isinstance(value, (ast.Name, ast.Attribute)))
             roots += {_path(value)[0] for value in aliased}.difference(roots)
@@ -335,7 +360,9 @@ def _path(node: ast.AST) -> tuple[str, ...]:
     """
     while isinstance(node, ast.Call):
         node = node.func
-    names = [last_name(node)] if not isinstance(node, ast.Name) else []
+    if isinstance(node, ast.Name):
+        return (node.id,)
+    names = [last_name(node)]
     while isinstance(node, (ast.Attribute, ast.Call, ast.Subscript)):
         node = node.func if isinstance(node, ast.Call) else node.value
         if isinstance(node, ast.Attribute):
