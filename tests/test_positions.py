@@ -78,6 +78,35 @@ elif c:
 else:
     e
 """,
+    "blocks": """@one
+async def f(x):
+  # why
+  async with a as b, \\
+      c:
+        async for d in (
+   e):
+
+            # inside
+            while g: h = 1; i = 2
+            try:
+                j
+                k = [
+  1]
+            except K:
+                if l:
+                    m
+                elif n:
+                    o
+                else:
+                    p
+            finally:
+                match q:
+                    case 1:
+                        r
+        # after
+  return (
+ s)
+""",
     "comments": """#!/usr/bin/python
 # -*- coding: utf-8 -*-
 
@@ -97,8 +126,10 @@ def check(text: str, path: Path) -> None:
     source = decode(text.encode(), path, str(path))
     module = Module(source, Program([path], {path: text}))
     expected = MetadataWrapper(module.tree, unsafe_skip_copy=True).resolve(PositionProvider)
-    assert set(walk(module.tree)) <= set(expected)
-    for node, place in expected.items():
+    inside_out = list(walk(module.tree))[::-1]  # what a larger part tells would be known of the smaller ones
+    assert set(inside_out) <= set(expected)
+    for node in dict.fromkeys([*inside_out, *expected]):
+        place = expected[node]
         start, end = module.start(node), module.end(node)
         wanted = (place.start.line, place.start.column + 1, place.end.line, place.end.column + 1)
         assert (start.row, start.column, end.row, end.column) == wanted, cst.Module([]).code_for_node(node)

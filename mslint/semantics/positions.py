@@ -1,8 +1,8 @@
 """Where the nodes of a tree stand, worked out for the statements that are asked about.
 
 libcst knows no positions: they come from writing the code out, which for a whole file costs as much as parsing it. So only
-the method or module-level statement that holds a node is written out; in which row that starts, Python's own parser says,
-whose statements are the same ones.
+the innermost statement that holds a node is written out, with all of its branches if it has any; in which row that starts,
+Python's own parser says, whose statements are the same ones.
 """
 
 from __future__ import annotations
@@ -30,13 +30,12 @@ class Positions:
         self._tree = tree
         self._parents = parents
         self._statements = statements
-        self._known: dict[cst.CSTNode, _Places] = {}
+        self._known: _Places = {}
 
     def __getitem__(self, node: cst.CSTNode) -> CodeRange:
-        unit, row, indents = self._unit(node)
-        if unit not in self._known:
-            self._known[unit] = self._places(unit, row, indents)
-        return self._known[unit][node]
+        if node not in self._known:
+            self._known.update(self._places(*self._unit(node)))
+        return self._known[node]
 
     def _unit(self, node: cst.CSTNode) -> tuple[cst.CSTNode, int, list[str]]:
         """Return the node to write out for the position of ``node``, the row that it starts in, and what indents it."""
@@ -49,10 +48,9 @@ class Positions:
         while above and statements is not None:
             statement = above.pop()
             twin = statements[_number(block, statement)]
-            body: cst.CSTNode | None = statement.body if isinstance(statement, cst.ClassDef) else None
+            body = getattr(statement, "body", None)
             if not (len(above) > 1 and above[-1] is body and isinstance(body, cst.IndentedBlock)):
                 return statement, twin.lineno, indents
-            assert isinstance(twin, ast.ClassDef)
             statements, block = twin.body, above.pop()
             indents.append(self._tree.default_indent if body.indent is None else body.indent)
         return self._tree, 1, []
