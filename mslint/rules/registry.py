@@ -105,6 +105,7 @@ BUILT_IN = (
         "whole-network-grad",
         "mslint.rules.autodiff.whole_network_grad:WholeNetworkGrad",
         (b"GradOperation", b"TrainOneStep", b"self.grad"),
+        screen="mslint.rules.autodiff.gradient_screen:takes_gradient",
     ),
     BuiltIn(
         "MS102",

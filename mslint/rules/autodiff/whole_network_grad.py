@@ -80,6 +80,7 @@ class WholeNetworkGrad(Rule):
     summary = "GradOperation differentiates a network by its weights, beside a forward pass of its own"
     codemod = "functional-grad"
     triggers = (b"GradOperation", b"TrainOneStep", b"self.grad")
+    screen = "mslint.rules.autodiff.gradient_screen:takes_gradient"
     INVALID = (
         """
         from mindspore import nn, ops
