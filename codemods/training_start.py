@@ -179,13 +179,14 @@ def _statements_around(
 
 def statement_at(module: Module, row: int) -> cst.CSTNode:
     """Return the innermost statement that covers ``row``."""
-    rows = module.remember(statement_at, lambda: list(_statements(module)))
+    outermost = module.outermost(row)
+    rows = module.remember((statement_at, outermost), lambda: list(_statements(module, outermost)))
     return next((node for first, last, node in reversed(rows) if first <= row <= last), module.tree)
 
 
-def _statements(module: Module) -> Iterator[tuple[int, int, cst.CSTNode]]:
-    """Yield the first and last rows of all statements, outer ones first, and the statements."""
-    for node in walk(module.tree):
+def _statements(module: Module, outermost: cst.CSTNode) -> Iterator[tuple[int, int, cst.CSTNode]]:
+    """Yield the first and last rows of all statements in ``outermost``, outer ones first, and the statements."""
+    for node in walk(outermost):
         if isinstance(node, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
             yield module.start(node).row, module.end(node).row, node
 

@@ -133,6 +133,9 @@ def check(text: str, path: Path) -> None:
         start, end = module.start(node), module.end(node)
         wanted = (place.start.line, place.start.column + 1, place.end.line, place.end.column + 1)
         assert (start.row, start.column, end.row, end.column) == wanted, cst.Module([]).code_for_node(node)
+    for statement in module.tree.body:
+        for row in range(module.start(statement).row, module.end(statement).row + 1):
+            assert module.outermost(row) is statement
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"], ids=["LF", "CRLF", "CR"])

@@ -339,6 +339,10 @@ class Module:
         read = parsed(self.source.text)
         return Positions(self.tree, self.parents, read.body if read is not None else None)
 
+    def outermost(self, row: int) -> cst.CSTNode:
+        """Return the last statement at module level that starts up to ``row``; the tree if none does, as far as is known."""
+        return self._positions.outermost(row)
+
     def start(self, node: cst.CSTNode) -> Position:
         """Return where ``node`` starts, whitespace and comments before it apart."""
         place = self._positions[node].start

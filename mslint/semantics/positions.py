@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 
 import libcst as cst
 from libcst.metadata import CodePosition, CodeRange, PositionProvider
@@ -36,6 +37,17 @@ class Positions:
         if node not in self._known:
             self._known.update(self._places(*self._unit(node)))
         return self._known[node]
+
+    def outermost(self, row: int) -> cst.CSTNode:
+        """Return the last statement at module level that starts up to ``row``; the tree if none does, as far as is known."""
+        found: cst.CSTNode = self._tree
+        number = 0
+        for statement in self._tree.body:
+            if self._statements is None or self._statements[number].lineno > row:
+                break
+            found = statement
+            number += _length(statement)
+        return found
 
     def _unit(self, node: cst.CSTNode) -> tuple[cst.CSTNode, int, list[str]]:
         """Return the node to write out for the position of ``node``, the row that it starts in, and what indents it."""
@@ -69,13 +81,14 @@ class Positions:
 
 
 def _number(block: cst.CSTNode, statement: cst.CSTNode) -> int:
-    """Return the number of ``statement`` in ``block`` as ``ast`` counts: each of several in one row is one."""
-    number = 0
-    for item in block.body:  # type: ignore[attr-defined]
-        if item is statement:
-            break
-        number += len(item.body) if isinstance(item, cst.SimpleStatementLine) else 1
-    return number
+    """Return the number of ``statement`` in ``block`` as ``ast`` counts."""
+    before = takewhile(lambda item: item is not statement, block.body)  # type: ignore[attr-defined]
+    return sum(map(_length, before))
+
+
+def _length(statement: cst.CSTNode) -> int:
+    """Return how many statements ``statement`` is for ``ast``: each of several in one row is one."""
+    return len(statement.body) if isinstance(statement, cst.SimpleStatementLine) else 1
 
 
 def _moved(place: CodeRange, rows: int) -> CodeRange:
