@@ -79,8 +79,8 @@ class Interpreter(Expressions):
         self.objects = Objects(self)
         self.is_complete = True
         """Whether nothing was left out that may be trained again."""
-        self.branches: list[Branch] = []
-        """How the undecided tests went that lead to where the program is."""
+        self._taken: list[tuple[Scope, ast.expr, bool]] = []
+        """The undecided tests that lead to where the program is, and whether they hold."""
         self._frame_count = 0
         self._loops: list[tuple[int, list[bool]]] = []
         self._without_gradient = 0
@@ -106,7 +106,7 @@ class Interpreter(Expressions):
         self.forward = Forward(self, weights)
         self.following = True
         self.frames = [Frame(Scope(Path(), {}))]
-        self.active, self.unsure, self.branches, self._loops = [], 0, [], []
+        self.active, self.unsure, self._taken, self._loops = [], 0, [], []
         try:
             return self.flow(self._loss(target))
         finally:
@@ -155,6 +155,11 @@ class Interpreter(Expressions):
         return _NOWHERE if call.node is None else self.place(call.node)
 
     @property
+    def branches(self) -> frozenset[Branch]:
+        """How the undecided tests went that lead to where the program is."""
+        return frozenset(branch for taken in self._taken for branch in branches_of(*taken))
+
+    @property
     def may_skip(self) -> bool:
         """Whether the loop that is being followed may leave out some of its items here."""
         return bool(self._loops) and (self.unsure > self._loops[-1][0] or self._loops[-1][1][0])
@@ -171,14 +176,15 @@ class Interpreter(Expressions):
     @contextmanager
     def _doubt(self, test: ast.expr | None = None, holds: bool = True) -> Iterator[None]:
         """What runs inside may or may not happen, as ``test`` says."""
-        taken = len(self.branches)
-        self.branches += branches_of(self.scope, test, holds) if test is not None else ()
+        taken = len(self._taken)
+        if test is not None:
+            self._taken.append((self.scope, test, holds))
         self.unsure += 1
         try:
             yield
         finally:
             self.unsure -= 1
-            del self.branches[taken:]
+            del self._taken[taken:]
 
     def do_jump(self, node: ast.Break | ast.Continue) -> bool:
         if self._loops and self.unsure > self._loops[-1][0]:
@@ -197,7 +203,7 @@ class Interpreter(Expressions):
         with self._doubt(node.test, holds=False):
             second_goes_on = self.block(node.orelse)
         if first_goes_on is not second_goes_on:
-            self.branches += branches_of(scope, node.test, first_goes_on)
+            self._taken.append((scope, node.test, first_goes_on))
         if first_goes_on and second_goes_on:
             scope.names = {
                 name: either([item[name] for item in (first, scope.names) if name in item])
@@ -304,12 +310,12 @@ class Interpreter(Expressions):
         scope = Scope(function.scope.path, names, function.scope)
         frame = Frame(scope, function.name, function.owner, this, number=self._frame_count)
         loops, self._loops = self._loops, []
-        taken = len(self.branches)
+        taken = len(self._taken)
         try:
             self.run(function, frame, function.node)
         finally:
             self._loops = loops
-            del self.branches[taken:]
+            del self._taken[taken:]
         result = either(frame.returned) if frame.returned else Constant(None)
         if self.following and call.node is not None:
             return self.forward.seen_from_outside(result, frame.number, self.place(call.node))

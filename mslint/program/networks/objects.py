@@ -141,7 +141,7 @@ class Objects:
         if interpreter.following:
             return
         thaws = not isinstance(value, Constant) or bool(value.value)
-        place, unsure, branches = interpreter.place(node), interpreter.unsure, frozenset(interpreter.branches)
+        place, unsure, branches = interpreter.place(node), interpreter.unsure, interpreter.branches
         if isinstance(holder, Thing) and holder.kind == "parameter":
             holder.frozen = None if thaws else Reason(True, place, unsure > holder.unsure, branches)
         if not isinstance(holder, Parameters):

@@ -140,7 +140,7 @@ def add_step(interpreter: Interpreter, target: Value, weights: Weights, call: Ca
         return
     for item in options(target):
         if isinstance(item, (Thing, Function, WithLoss)):
-            step = TrainingStep(item, weights, interpreter.place_of(call), frozenset(interpreter.branches))
+            step = TrainingStep(item, weights, interpreter.place_of(call), interpreter.branches)
             interpreter.training_steps.append(step)
 
 
