@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
+from mslint.program.facts import dotted
 from mslint.program.following.syntax import only_names
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -68,6 +69,12 @@ class Bodies:
         return name is not None and self._words[name] == self._naming[name]
 
     @cached_property
+    def called_by_classes(self) -> list[tuple[str, set[str]]]:
+        """The classes at module level by name, with what each calls, as written."""
+        classes = [node for node in self._tree.body if isinstance(node, ast.ClassDef)]
+        return [(node.name, set(_callees(node))) for node in classes]
+
+    @cached_property
     def _words(self) -> Counter[str]:
         return Counter(_WORD.findall(self._text))
 
@@ -97,6 +104,10 @@ def _rows(node: ast.AST) -> Iterator[int]:
         yield first
     if last is not None and not isinstance(node, _Function):
         yield last
+
+
+def _callees(node: ast.AST) -> Iterator[str]:
+    return (name for call in ast.walk(node) if isinstance(call, ast.Call) if (name := dotted(call.func)))
 
 
 def _has_star(statement: ast.stmt) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from mslint.program.answers import Answers
 from mslint.program.bodies import Bodies, laid_out
-from mslint.program.facts import AskedFacts, FileFacts, Names, dotted, read_facts, read_names
+from mslint.program.facts import AskedFacts, FileFacts, Names, read_facts, read_names
 from mslint.program.following.syntax import only_defines
 from mslint.program.trees import Trees
 from mslint.source.text import Unreadable, read
@@ -184,10 +184,9 @@ class Texts(Answers):
         """Return the classes of ``path`` that call what has the last name ``name``, with that as it is written there."""
 
         def read() -> tuple[tuple[str, tuple[str, ...]], ...]:
-            tree = self._tree_of(path) if name in (self._text_of(path) or "") else None
-            classes = [node for node in tree.body if isinstance(node, ast.ClassDef)] if tree is not None else []
-            found = ((node.name, _callees(node, name)) for node in classes)
-            return tuple((name, callees) for name, callees in found if callees)
+            classes = self._bodies_of(path).called_by_classes if name in (self._text_of(path) or "") else []
+            found = ((caller, [one for one in called if one.rpartition(".")[2] == name]) for caller, called in classes)
+            return tuple((caller, tuple(sorted(callees))) for caller, callees in found if callees)
 
         return self._fact(f"calling {name}", path, read)
 
@@ -218,11 +217,6 @@ class Texts(Answers):
         """Return the bases of the class ``name`` of ``path``, as written; none if there is no such class."""
         self._rest_on(f"bases {name}", path)
         return self._names_of(path).bases.get(name, ())
-
-
-def _callees(node: ast.ClassDef, name: str) -> tuple[str, ...]:
-    callees = {dotted(call.func) or "" for call in ast.walk(node) if isinstance(call, ast.Call)}
-    return tuple(sorted(callee for callee in callees if callee.rpartition(".")[2] == name))
 
 
 def bytes_of(path: Path) -> bytes | None:

@@ -248,6 +248,9 @@ def _trained_by_another(interpreter: Interpreter, thing: Thing, target: Value) -
 
 def _alone(program: Program, path: Path, visited: set[str]) -> Iterator[Training]:
     """Follow the cells of ``path`` that no script leads to, from the outermost cells that build them."""
+    # Without a script, only requires_grad can tell what is not trained.
+    if not any(_freezes(program, user) for user in program.users(path)):
+        return
     followed: set[str] = set()
     for name, facts in program.facts(path).classes.items():
         if "construct" not in facts.methods or f"{path}:{name}" in visited:
@@ -256,8 +259,7 @@ def _alone(program: Program, path: Path, visited: set[str]) -> Iterator[Training
             if root in followed or root in visited:
                 continue
             followed.add(root)
-            # Without a script, only requires_grad can tell what is not trained.
-            if _mentions(program, _path(root), _FREEZES):
+            if _freezes(program, _path(root)):
                 yield program.remember((_follow_class, root), partial(_follow_class, program, root))
 
 
@@ -304,6 +306,10 @@ def _follow_class(program: Program, reference: str) -> Training:
     found = _follow(interpreter, thing, None, Stretch.of(path, node))
     found.close()
     return found
+
+
+def _freezes(program: Program, path: Path) -> bool:
+    return program.remember((_freezes, path), lambda: _mentions(program, path, _FREEZES))
 
 
 def _mentions(program: Program, path: Path, words: re.Pattern[str]) -> bool:
