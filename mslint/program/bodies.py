@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from mslint.program.facts import dotted
-from mslint.program.following.syntax import only_names
+from mslint.program.following.syntax import only_names, yields
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _WORD = re.compile(r"\w+")
@@ -28,6 +28,7 @@ class Bodies:
             self._functions[f"{name} {same}"] = node
         self._names = list(self._functions)
         self._rows = [node.lineno for node in self._functions.values()]
+        self._generators: dict[tuple[int, int], bool] = {}
 
     def name_at(self, row: int) -> str | None:
         """Return the name of the function that holds ``row``; None at module level."""
@@ -41,6 +42,15 @@ class Bodies:
         """Return what a function consists of, wherever it stands; nothing if there is none of that name."""
         node = self._functions.get(name)
         return laid_out(node) if node is not None else ""
+
+    def is_generator(self, node: _Function | ast.Lambda) -> bool:
+        """Tell whether ``node``, which may stand inside of another function, is a generator."""
+        if "yield" not in self._text:
+            return False
+        place = (node.lineno, node.col_offset)
+        if place not in self._generators:
+            self._generators[place] = yields(node)
+        return self._generators[place]
 
     def level(self) -> str:
         """Return what the file consists of without the bodies of its functions, and without names that it never uses."""

@@ -105,6 +105,10 @@ class Texts(Answers):
         if name is not None:
             self._rest_on(f"body {name}", path)
 
+    def is_generator(self, path: Path, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> bool:
+        """Tell one who enters the function ``node`` of ``path`` whether it is a generator."""
+        return self._bodies_of(path).is_generator(node)
+
     def binds(self, path: Path, name: str) -> None:
         """Let the answer that is being worked out rest on what makes ``name`` a name at module level of ``path``."""
         self._rest_on(f"name {name}", path)

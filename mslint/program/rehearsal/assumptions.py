@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 
 from mslint.program.following import constants
 from mslint.program.following.constants import MIRRORED, OPPOSITE
@@ -29,13 +28,14 @@ _GREATER = {">": True, ">=": True, "!=": True, "==": False, "<": False, "<=": Fa
 
 
 class Assumptions:
-    """Tests, by their key, with whether they hold. Inside ``kept`` more may be added for a while."""
+    """Tests, by their key, with whether they hold. Those added inside ``with`` are forgotten afterwards."""
 
     def __init__(self, given: Mapping[Key, bool]) -> None:
         self._holding: dict[Key, bool] = {}
         for key, holds in given.items():
             self.assume(key, holds)
         self._given = self._holding
+        self._kept: list[dict[Key, bool]] = []
         self._equal: dict[Key, Value] = {
             key[1]: RANK_SIZE for key in given if isinstance(key, tuple) and len(key) == 3 and self.is_rank_size(key[1])
         }
@@ -51,14 +51,11 @@ class Assumptions:
             for part, positive in key[1]:
                 self.assume(part, not positive)
 
-    @contextmanager
-    def kept(self) -> Iterator[None]:
-        """What is assumed inside is forgotten afterwards."""
-        before = self._holding
-        try:
-            yield
-        finally:
-            self._holding = before
+    def __enter__(self) -> None:
+        self._kept.append(self._holding)
+
+    def __exit__(self, *_: object) -> None:
+        self._holding = self._kept.pop()
 
     @property
     def added(self) -> tuple[tuple[Key, bool], ...]:
@@ -79,7 +76,7 @@ class Assumptions:
 
     def meaning(self, symbol: Symbol) -> Value:
         """Return what ``symbol`` is known to be equal to, else itself."""
-        return self._equal.get(symbol.key, symbol)
+        return self._equal.get(symbol.key, symbol) if self._equal else symbol
 
     # ------------------------------------------------------------------ tests
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from mslint.program.facts import dotted
 from mslint.program.following.follower import Exhausted, Frame
-from mslint.program.following.syntax import imported_module, imported_names, yields
+from mslint.program.following.syntax import imported_module, imported_names
 from mslint.program.following.values import Call
 from mslint.program.project import Program
 from mslint.program.rehearsal.assumptions import Assumptions, affirmed
@@ -88,7 +88,8 @@ class Rehearsal(Expressions):
         self.objects = Objects(self)
         self.library = Library(self)
         self._followed: dict[tuple[Path, int], list[Value]] = {}
-        self._yielding: dict[tuple[Path, int], bool] = {}
+        self._settled: dict[tuple[Path, int], Value | None] = {}
+        """What functions that were followed often gave each time, None if not always the same."""
         try:
             self.modules.module(entry)
         except (Exhausted, RecursionError):
@@ -161,7 +162,7 @@ class Rehearsal(Expressions):
     # ------------------------------------------------------------------ statements
 
     def block(self, body: list[ast.stmt]) -> bool:
-        with self.assumptions.kept():
+        with self.assumptions:
             return all(map(self.statement, body))
 
     def reach(self, node: ast.stmt) -> None:
@@ -230,7 +231,7 @@ class Rehearsal(Expressions):
         self.chosen_by_rank = chosen or splits
         trials = []
         for run, holds in ((then, positive), (otherwise, not positive)):
-            with self.assumptions.kept():
+            with self.assumptions:
                 self.assumptions.assume(key, holds)
                 trials.append(self.journal.trial(run))
         self.journal.settle(*trials)
@@ -331,12 +332,14 @@ class Rehearsal(Expressions):
         key = function.key
         if self.active.count(key) > 1 or len(self.active) >= _DEEPEST:
             return derived(("again", key, self.place(call.node)), *call.given)
-        followed = self._followed.setdefault((function.scope.path, function.node.lineno), [])
-        if len(followed) >= _OFTEN:
-            same = len({result.key for result in followed}) == 1
-            return followed[0] if same else derived(("again", key, self.place(call.node)), *call.given)
+        start = (function.scope.path, function.node.lineno)
+        if start in self._settled:
+            return self._settled[start] or derived(("again", key, self.place(call.node)), *call.given)
         result = self._follow(function, key, call)
+        followed = self._followed.setdefault(start, [])
         followed.append(result)
+        if len(followed) >= _OFTEN:
+            self._settled[start] = followed[0] if len({one.key for one in followed}) == 1 else None
         return result
 
     def _follow(self, function: Function, key: Key, call: Call) -> Value:
@@ -349,20 +352,14 @@ class Rehearsal(Expressions):
             self.place(call.node) if call.node is not None else None,
         )
         chosen = self.chosen_by_rank
-        with self.assumptions.kept():
+        with self.assumptions:
             goes_on = self.run(function, frame, key)
         self.chosen_by_rank = chosen
-        if self._is_generator(function):
+        if self.program.is_generator(function.scope.path, function.node):
             return Sequence([join(frame.returned)] if frame.returned else [])
         if goes_on:
             return join([*frame.returned, NONE])
         return join(frame.returned) if frame.returned else Symbol(("end of the run",))
-
-    def _is_generator(self, function: Function) -> bool:
-        key = (function.scope.path, function.node.lineno)
-        if key not in self._yielding:
-            self._yielding[key] = yields(function.node)
-        return self._yielding[key]
 
     def missing(self, function: Function, name: str, call: Call) -> Value:
         default = None if call.open else function.defaults.get(name)

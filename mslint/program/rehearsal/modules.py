@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mslint.program.closure import closure
 from mslint.program.following.follower import Frame
 from mslint.program.rehearsal.values import Constant, Later, ModuleValue, Names, Reference, Scope, Value
 
@@ -25,6 +26,7 @@ class Modules:
         self._lazy = len(self._program.reachable(rehearsal.entry)) > _SMALL
         self._waiting: set[Path] = set()
         self._passed_on: dict[Path, set[Path]] = {}
+        self._asked_for: set[tuple[Path, str]] = set()
 
     def module(self, path: Path) -> ModuleValue:
         """Return the file ``path``, run if it was not yet."""
@@ -69,13 +71,15 @@ class Modules:
     def passes_on(self, path: Path, home: Path) -> None:
         """Note that ``path`` has all names of ``home``."""
         self._passed_on.setdefault(path, set()).add(home)
+        self._asked_for.clear()
 
     def ask_for_passed_on(self, path: Path, name: str) -> None:
         """Note that ``name`` of ``path`` is asked for, which may be that of a file whose names it has."""
-        queue = list(self._passed_on.get(path, ()))
-        for home in queue:
+        if path not in self._passed_on or (path, name) in self._asked_for:
+            return
+        self._asked_for.add((path, name))
+        for home in closure(path, lambda home: self._passed_on.get(home, ())):
             self._program.binds(home, name)
-            queue += self._passed_on.get(home, set()).difference(queue)
 
     def held(self, names: Names, name: str) -> Value | None:
         """Return what ``name`` of a scope is; a name that waits is looked up now."""
