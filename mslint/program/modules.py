@@ -23,7 +23,7 @@ class Modules(Texts):
     def __init__(self, files: Sequence[Path], texts: Mapping[Path, str] | None = None) -> None:
         super().__init__(texts)
         self.files = [Path(os.path.abspath(file)) for file in files]
-        self._modules: dict[tuple[Path, str], tuple[Path | None, bool]] = {}
+        self._modules: dict[tuple[str, str], tuple[Path | None, bool]] = {}
         self._roots: dict[Path, Path] = {}
         self._marked: dict[str, bool] = {}
 
@@ -84,7 +84,7 @@ class Modules(Texts):
         ``target`` is dotted; leading dots are relative to the package of ``path``. Scripts are run from their own folder or
         from a folder above, so each folder from the file's own up to the project's root is tried as a start.
         """
-        key = (path.parent, target)
+        key = (os.path.dirname(path), target)
         found = self._modules.get(key)
         if found is None:
             found = self._modules[key] = self._find_module(path, target)
