@@ -7,16 +7,20 @@ set feeds a training step, in which parallel mode.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from mslint.program.facts import FileFacts
 from mslint.program.project import Program
 from mslint.program.rehearsal.follow import Event, Rehearsal
 from mslint.program.rehearsal.values import Constant, Key, Place, Value, options
+from mslint.semantics.api import canonical
 
 INITIALISERS = ("init", "init_process_group")
+_INITIALISER = re.compile(rf"(^|\.)({'|'.join(INITIALISERS)})$")
 _MOST_SCENARIOS = 3
 _MOST_ENTRIES = 12
 _TEST_TOOLS = ("pytest", "unittest")
@@ -110,7 +114,13 @@ class Distribution:
 
     def _may_initialise(self, entry: Path) -> bool:
         """Tell whether any file that ``entry`` runs mentions what makes a run distributed: most scripts have none."""
-        return any(self._program.uses_any(file, INITIALISERS) for file in self._program.reachable(entry))
+        return any(map(self._mentions_initialiser, self._program.reachable(entry)))
+
+    def _mentions_initialiser(self, path: Path) -> bool:
+        if not self._program.uses_any(path, INITIALISERS):
+            return False
+        facts = self._program.facts(path)
+        return any(_may_initialise(use, facts) for use in self._program.uses(path, _INITIALISER))
 
     def _is_entry(self, path: Path) -> bool:
         if any(target.partition(".")[0] in _TEST_TOOLS for target in self._program.imports(path)):
@@ -142,8 +152,20 @@ def _initialises(event: Event) -> bool:
     return (
         event.name.startswith("mindspore.")
         and event.name.rpartition(".")[2] in INITIALISERS
-        and ("communication" in event.name or "distributed" in event.name)
+        and _is_about_ranks(event.name)
     )
+
+
+def _may_initialise(use: str, facts: FileFacts) -> bool:
+    """Tell whether ``use`` may mean an initialiser: many a file calls MindSpore's module of initial weights ``init``."""
+    head, dot, rest = use.partition(".")
+    target = facts.imports.get(head, "")
+    is_known = target.startswith("mindspore.") and head not in facts.nested_imports
+    return not is_known or _is_about_ranks(canonical(target + dot + rest))
+
+
+def _is_about_ranks(name: str) -> bool:
+    return "communication" in name or "distributed" in name
 
 
 def distribution(program: Program) -> Distribution:

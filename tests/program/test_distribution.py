@@ -155,6 +155,37 @@ def test_a_branch_for_one_device_is_not_taken(folder: Path) -> None:
     assert opened == [Constant("x"), Constant("last")]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from mindspore.communication import init\ninit()",
+        "from mindspore.common import initializer as init\n"
+        "def start():\n    from mindspore.communication import init\n    init()\nstart()",
+        "import mindspore as ms\nms.communication.init()",
+        "from mindspore import communication\ncommunication.init()",
+        "from mindspore import mint\nmint.distributed.init_process_group()",
+        "from devices import init\ninit()",
+    ],
+)
+def test_a_run_is_distributed_however_its_initialiser_is_imported(tmp_path: Path, text: str) -> None:
+    (tmp_path / "devices.py").write_text("from mindspore.communication.management import init", encoding="utf-8")
+    script = tmp_path / "train.py"
+    script.write_text(text, encoding="utf-8")
+    [run] = distribution(Program([script])).runs(script)
+    assert run.init is not None
+
+
+def test_a_script_whose_init_makes_initial_weights_is_not_rehearsed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import mindspore.common.initializer as init\nweight = init.initializer(init.One(), [2])\n", "utf-8"
+    )
+    monkeypatch.delattr("mslint.program.distribution.Rehearsal")
+    assert not distribution(Program([script])).runs(script)
+
+
 def test_the_table_of_classes_is_that_of_mindspore() -> None:
     classes = _classes()
     assert len(classes) == 70
