@@ -243,6 +243,8 @@ class _Examined:
             lambda: examine(task.source, task.rules, program, codemods, task.target_version, known)
         )
         findings = tuple(replace(finding, subject=None) for finding in checked.findings)
+        if checked.module is not None:
+            checked.module.forget()
         if not self._keeps or not grounds.certain:
             return _Outcome(findings, checked.failures)
         rests = self._scribe.name(grounds, task.source.path, findings, task.silent.values())

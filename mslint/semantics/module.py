@@ -264,6 +264,12 @@ class Module:
         twin.others, twin._remembered = module.others, {}
         return twin
 
+    def forget(self) -> None:
+        """Let go of what was worked out, here and in the ``others``: it goes in circles, and would wait for the collector."""
+        for module in (self, *filter(None, self.others.values())):
+            module._remembered.clear()
+        self.others.clear()
+
     def remember(self, key: object, compute: Callable[[], Answer]) -> Answer:
         """Return the answer to the question ``key`` about this module, computed once."""
         if key not in self._remembered:
