@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from codemods.registry import AnyCodemod, all_codemods
-from mslint.commands.garbage import rare_collections
+from mslint.commands.garbage import collect_new, rare_collections
 from mslint.commands.proposals import examine
 from mslint.commands.work import Work
 from mslint.config import Version
@@ -233,9 +233,11 @@ class _Examined:
                 yield number, _Outcome(known.idle.findings, (), self._keeps, rests, task.silent)
             else:
                 waking[task.source.path] = (number, known)
-        for path in self._work.program.together(waking) if waking else ():
-            number, known = waking[path]
-            yield number, self._outcome(tasks[number], known, codemods)
+        for company in self._work.program.together(waking) if waking else ():
+            collect_new()
+            for path in company:
+                number, known = waking[path]
+                yield number, self._outcome(tasks[number], known, codemods)
 
     def _outcome(self, task: _Task, known: Screened, codemods: Sequence[AnyCodemod]) -> _Outcome:
         program = self._work.program

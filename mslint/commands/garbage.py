@@ -15,4 +15,11 @@ def rare_collections() -> Iterator[None]:
     try:
         yield
     finally:
+        gc.unfreeze()
         gc.set_threshold(*usual)
+
+
+def collect_new() -> None:
+    """Collect what has become garbage since the last time; what is left will stay, and is not looked at again."""
+    gc.collect()
+    gc.freeze()

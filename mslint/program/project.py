@@ -60,17 +60,16 @@ class Program(Modules):
         self._import_rows: dict[Path, tuple[frozenset[str], frozenset[bytes]]] = {}
         self._all_imports_known = False
 
-    def together(self, paths: Iterable[Path]) -> Iterator[Path]:
-        """Yield ``paths``, those one after the other that imports connect.
+    def together(self, paths: Iterable[Path]) -> Iterator[list[Path]]:
+        """Yield ``paths``, those in one list that imports connect.
 
         What was worked out for others is let go: it is worked out anew where it is asked for again, and is the same then.
         """
         left = dict.fromkeys(paths)
         while left:
             company = closure(next(iter(left)), lambda path: self.imported(path) | self.importers(path))
-            for path in [path for path in left if path in company]:
-                yield path
-                del left[path]
+            yield [path for path in left if path in company]
+            left = {path: None for path in left if path not in company}
             self._trees = Trees()
             for known in (self._bodies, self._known, self._lineages, self._meant, self._recent, self._remembered):
                 known.clear()
