@@ -53,18 +53,16 @@ class Results:
     def keep(
         self,
         path: Path,
-        data: bytes,
         settings: Settings,
         findings: tuple[Finding, ...],
         rests: str | None,
         silent: Mapping[str, str],
     ) -> None:
-        """Keep what was found in ``path``, which holds ``data``, and the rules that found nothing.
+        """Keep what was found in ``path``, as it was when it was asked for, and the rules that found nothing.
 
         ``rests``, and what ``silent`` gives each rule, are names of the grounds for it that were learned.
         """
         text = encoded(findings)
-        self._program.note_content(path, data)
         if text is None or not self._program.steady or (rests is not None and not self._overview):
             return
         value = {

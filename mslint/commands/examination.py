@@ -45,7 +45,7 @@ class Examination:
     asked: dict[Path, frozenset[str]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Task:
     """One file to examine; for ``silent`` rules the name is known of what it rests on that they find nothing."""
 
@@ -65,6 +65,10 @@ class _Task:
     def effort(self) -> int:
         """How much work it may be, in characters."""
         return len(self.source.text) if live_rules(self.rules, self.source.text, self.silent) else 0
+
+    def let_go_of_text(self) -> None:
+        """Forget the text: of a file without findings, nothing more is told."""
+        self.source = replace(self.source, text="")
 
 
 class _Outcome(NamedTuple):
@@ -110,6 +114,8 @@ def examine_all(work: Work, open_store: Callable[[], Store | None] = lambda: Non
         for index, outcome in _examined(tasks, outcomes, work, results, jobs):
             progress.step(tasks[index].source.filename)
             outcomes[index] = outcome
+            if not outcome.findings:
+                tasks[index].let_go_of_text()
     for index, task in enumerate(tasks):
         _take(task, outcomes[index], work, done)
     if results:
@@ -141,7 +147,7 @@ def _keep(tasks: Sequence[_Task], outcomes: dict[int, _Outcome], results: Result
     for index, task in enumerate(tasks):
         outcome, source = outcomes[index], task.source
         if outcome.keepable and not outcome.failures and not source.from_stdin:
-            results.keep(source.path, _content(source), task.settings, outcome.findings, outcome.rests, outcome.silent)
+            results.keep(source.path, task.settings, outcome.findings, outcome.rests, outcome.silent)
     results.save()
 
 
