@@ -94,6 +94,8 @@ class Rehearsal(Expressions):
             self.modules.module(entry)
         except (Exhausted, RecursionError):
             self.complete = False
+        # What happened is asked for later, not what all names were in the end.
+        del self.modules, self.objects, self.library, self.journal, self._followed, self._yielding
 
     def event(self, name: str, call: Call) -> Event:
         """Note a call of another library."""
