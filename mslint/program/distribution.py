@@ -133,7 +133,7 @@ class Distribution:
         )
 
     def _rehearse(self, entry: Path) -> Iterator[Run]:
-        first = Rehearsal(self._program, entry, {})
+        first = self._rehearsed(entry, {})
         scenarios: list[dict[Key, bool]] = []
         for event in first.events:
             if _initialises(event) and dict(event.facts) not in scenarios:
@@ -142,10 +142,15 @@ class Distribution:
             yield Run(first, None)
             return
         for facts in scenarios[:_MOST_SCENARIOS]:
-            rehearsal = Rehearsal(self._program, entry, facts) if facts else first
+            rehearsal = self._rehearsed(entry, facts) if facts else first
             init = next((event for event in rehearsal.events if _initialises(event)), None)
             if init is not None:
                 yield Run(rehearsal, init)
+
+    def _rehearsed(self, entry: Path, facts: dict[Key, bool]) -> Rehearsal:
+        rehearsal = Rehearsal(self._program, entry, facts)
+        rehearsal.let_go_of_names()
+        return rehearsal
 
 
 def _initialises(event: Event) -> bool:

@@ -94,7 +94,9 @@ class Rehearsal(Expressions):
             self.modules.module(entry)
         except (Exhausted, RecursionError):
             self.complete = False
-        # What happened is asked for later, not what all names were in the end.
+
+    def let_go_of_names(self) -> None:
+        """Forget what all names are in the end, for those who ask what happened: nothing more can be followed then."""
         del self.modules, self.objects, self.library, self.journal, self._followed, self._yielding
 
     def event(self, name: str, call: Call) -> Event:
