@@ -36,6 +36,13 @@ class Answers:
         self._remembered: dict[object, tuple[object, Grounds]] = {}
         self._recent: dict[object, Recent] = {}
         self._grounds = Grounds()
+        self._same: dict[Fact, Fact] = {}
+
+    def _note(self, fact: Fact) -> None:
+        """Let the answer that is being worked out rest on ``fact``; what rests on the same fact shares it."""
+        facts = self._grounds.facts
+        if fact not in facts:
+            facts.add(self._same.setdefault(fact, fact))
 
     def remember(self, key: object, compute: Callable[[], Answer]) -> Answer:
         """Return the answer to the question ``key`` about this program, computed once.
@@ -80,7 +87,7 @@ class Answers:
     def _fact(self, kind: str, subject: object, compute: Callable[[], Answer]) -> Answer:
         """Return the answer to a question that can be asked again in each run: what it rests on does not matter then."""
         fact = (kind, str(subject))
-        self._grounds.facts.add(fact)
+        self._note(fact)
         known = self._known.get(fact)
         if known is None:
             outer, self._grounds = self._grounds, Grounds()

@@ -73,6 +73,7 @@ class Program(Modules):
             self._trees = Trees()
             for known in (self._bodies, self._known, self._lineages, self._meant, self._recent, self._remembered):
                 known.clear()
+            self._same.clear()
             self._grounds = Grounds()  # nobody asks what all these questions together rest on
 
     def value(self, fact: Fact) -> object:

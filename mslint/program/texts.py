@@ -151,7 +151,7 @@ class Texts(Answers):
         return "" if tree is None else ast.dump(tree, include_attributes=True)
 
     def _rest_on(self, kind: str, path: Path) -> None:
-        self._grounds.facts.add((kind, str(path)))
+        self._note((kind, str(path)))
 
     def says(self, path: Path, words: re.Pattern[str]) -> bool:
         """Tell whether ``words``, a pattern without flags, occur in ``path``."""
