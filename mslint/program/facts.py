@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 
@@ -72,8 +73,8 @@ class FileFacts:
     """Module-level ``name = dotted.name``."""
     definitions: frozenset[str] = frozenset()
     classes: dict[str, ClassFacts] = field(default_factory=dict)
-    uses: frozenset[str] = frozenset()
-    """Every dotted name that is read."""
+    uses: tuple[str, ...] = ()
+    """Every dotted name that is read; sorted."""
     modes: tuple[str, ...] = ()
     """What ``set_context`` is given as ``mode``, as written; ``?`` for anything but a dotted name or a number."""
     touched: frozenset[str] = frozenset()
@@ -84,8 +85,8 @@ class FileFacts:
     """What ``getattr`` looks a computed name up in, as written."""
     ungraded: frozenset[str] = frozenset()
     """What ``set_grad(False)`` is called on, as written."""
-    in_cells: frozenset[str] = frozenset()
-    """Dotted names that methods other than ``__init__`` read in classes with a ``construct``."""
+    in_cells: tuple[str, ...] = ()
+    """Dotted names that methods other than ``__init__`` read in classes with a ``construct``; sorted."""
 
     def all_imports(self) -> Iterator[str]:
         """Yield the dotted target of every import of the file, star imports included."""
@@ -193,14 +194,19 @@ def read_facts(tree: ast.Module) -> FileFacts:
         aliases=names.aliases,
         definitions=frozenset(names.definitions),
         classes=classes,
-        uses=frozenset(uses),
+        uses=_shared(uses),
         modes=tuple(modes),
         touched=frozenset(touched),
         named=frozenset(named),
         chosen_by_name=frozenset(chosen),
         ungraded=frozenset(ungraded),
-        in_cells=frozenset(in_cells),
+        in_cells=_shared(in_cells),
     )
+
+
+def _shared(names: set[str]) -> tuple[str, ...]:
+    """Return ``names`` sorted, each the same object in all files: most files read the same APIs."""
+    return tuple(sorted(map(sys.intern, names)))
 
 
 def _is_self(node: ast.expr) -> bool:

@@ -57,7 +57,7 @@ class Program(Modules):
         self._meant: dict[tuple[Path, str], tuple[str | None, Grounds]] = {}
         self._lineages: dict[str, tuple[tuple[str, ...], Grounds]] = {}
         self._texts: dict[Path, bytes] = {}
-        self._import_rows: dict[Path, tuple[frozenset[str], frozenset[bytes]]] = {}
+        self._import_rows: dict[Path, tuple[tuple[str, ...], tuple[bytes, ...]]] = {}
         self._all_imports_known = False
 
     def together(self, paths: Iterable[Path]) -> Iterator[list[Path]]:
@@ -164,7 +164,7 @@ class Program(Modules):
         """
 
         def read() -> tuple[str, ...]:
-            return tuple(use for use in sorted(self._facts_of(path).uses) if self._may_mean(path, use, api))
+            return tuple(use for use in self._facts_of(path).uses if self._may_mean(path, use, api))
 
         return self._fact(f"meant {api.pattern}", path, read)
 
@@ -354,7 +354,7 @@ class Program(Modules):
                 yield parts[0] or target
 
 
-def _import_rows(text: bytes) -> tuple[frozenset[str], frozenset[bytes]]:
+def _import_rows(text: bytes) -> tuple[tuple[str, ...], tuple[bytes, ...]]:
     """Return the modules that ``text`` imports from, as written, and all words where it imports."""
     targets: set[bytes] = set()
     words: set[bytes] = set()
@@ -362,7 +362,7 @@ def _import_rows(text: bytes) -> tuple[frozenset[str], frozenset[bytes]]:
         words.update(_WORD.findall(found[0]))
         modules = [found[1]] if found[1] is not None else [_AS.split(part)[0] for part in found[2].split(b",")]
         targets.update(re.sub(_BLANK, b"", module) for module in modules)
-    return frozenset(map(os.fsdecode, targets)), frozenset(words)
+    return tuple(map(os.fsdecode, targets)), tuple(words)
 
 
 def _may_mean(target: str, user: Path, home: tuple[str, ...]) -> bool:

@@ -170,7 +170,7 @@ class Texts(Answers):
         """Return the dotted names that ``path`` reads in which ``written``, a pattern without flags, occurs; sorted."""
 
         def read() -> tuple[str, ...]:
-            return tuple(sorted(filter(written.search, self._facts_of(path).uses)))
+            return tuple(filter(written.search, self._facts_of(path).uses))
 
         return self._fact(f"used {written.pattern}", path, read)
 

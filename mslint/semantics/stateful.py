@@ -37,7 +37,7 @@ _WITHOUT_CELLS = frozenset(
 def _written_or_drawn(program: Program, file: Path) -> str | None:
     """Return what Cells of ``file`` write or draw in their methods by other means than MindSpore's operators."""
     facts = program.facts(file)
-    for use in sorted(facts.in_cells):
+    for use in facts.in_cells:
         if _DRAWN_IN_PYTHON.match(program.dotted_in(file, use) or ""):
             return f"{use} in {file.name}"
     for cell in facts.classes.values():
