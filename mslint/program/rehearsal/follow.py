@@ -97,7 +97,7 @@ class Rehearsal(Expressions):
 
     def let_go_of_names(self) -> None:
         """Forget what all names are in the end, for those who ask what happened: nothing more can be followed then."""
-        del self.modules, self.objects, self.library, self.journal, self._followed, self._yielding
+        del self.modules, self.objects, self.library, self.journal, self._followed, self._settled
 
     def event(self, name: str, call: Call) -> Event:
         """Note a call of another library."""
