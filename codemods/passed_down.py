@@ -175,7 +175,7 @@ def _constructions(home: Module, module: Module, owner: cst.ClassDef, run: Run) 
     """Yield the calls that make an ``owner`` in ``run``."""
     graph = run.rehearsal.program.call_graph(run.entry)
     node = f"{module.source.path.absolute()}:{owner.name.value}.__init__"
-    for site in {(call.path, call.row) for call in (graph.callers(node) if node in graph.functions else ())}:
+    for site in {(call.path, call.row) for call in graph.callers(node)}:
         caller = module_at(home, site[0])
         for call in caller.calls:
             name = call.func.attr if isinstance(call.func, cst.Attribute) else call.func

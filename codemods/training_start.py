@@ -214,7 +214,7 @@ def _calls_of(home: Module, run: Run, level: Level) -> Iterator[tuple[Path, int]
     graph = run.rehearsal.program.call_graph(run.entry)
     node = f"{module.source.path.absolute()}:{qualified(module, function)}"
     name = function.name.value
-    sites = [call for call in graph.callers(node) if call.callee != "import"] if node in graph.functions else []
+    sites = [call for call in graph.callers(node) if call.callee != "import"]
     if name in _CALLED_AS_OBJECT:
         sites = [use for call in sites for use in _uses(graph.functions.values(), call)]
     elif isinstance(module.scope(function), cst.ClassDef) and name != "__init__":

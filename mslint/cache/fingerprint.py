@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator
 
 from mslint.plugins import installed
 
-_LIBRARIES = ("libcst-", "networkx-")
+_LIBRARIES = ("libcst-",)
 _OURS = ("mslint", "codemods")
 
 
 def fingerprint(plugins: Iterable[type]) -> str | None:
-    """Return a digest of our source, that of ``plugins``, and of the versions of Python and the libraries.
+    """Return a digest of our source, that of ``plugins``, and of the versions of Python and of what reads for us.
 
     The source itself is read, since a development checkout changes without its version. None if it cannot be.
     """

@@ -7,7 +7,7 @@ at module level, written ``/path/of/file.py:``. Functions handed on as values co
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -18,6 +18,8 @@ from mslint.program.grounds import Grounds
 from mslint.program.project import Program
 
 MODULE = ""
+Links = tuple[tuple[str, "CallSite"], ...]
+"""Functions, as nodes of the call graph, each with a call that runs it."""
 Answer = TypeVar("Answer")
 
 
@@ -67,6 +69,11 @@ class CallSite:
     conditions: tuple[Condition, ...]
     assigned: tuple[str, ...] = ()
     """The names that the call's value is assigned to, as written."""
+
+    @property
+    def caller(self) -> str:
+        """The function it stands in, as a node of the call graph."""
+        return f"{self.path}:{self.function}"
 
     def keyword(self, name: str) -> str | None:
         """Return the text passed as ``name=``, or None."""
@@ -216,7 +223,10 @@ def _nested_names(functions: Iterable[Function]) -> set[str]:
 
 
 class CallGraph:
-    """The calls between the functions of ``files`` (and of what these import)."""
+    """The calls between the functions of ``files`` (and of what these import).
+
+    What the functions of a file call is looked up when it is first asked for.
+    """
 
     def __init__(self, program: Program, files: Iterator[Path] | tuple[Path, ...]) -> None:
         self.program = program
@@ -227,41 +237,37 @@ class CallGraph:
         self._nested = _nested_names(self.functions.values())
         self._run_by: dict[str, tuple[list[str], Grounds]] = {}
         """By what a name stands for: the functions that run when it is called."""
-        import networkx as nx  # takes 0.1 s, and what functions a file has is asked without a graph, too
-
-        self.graph = nx.MultiDiGraph()
-        self.graph.add_nodes_from(self.functions)
-        for function in self.functions.values():
-            self._link(function)
+        self._links: dict[Path, tuple[dict[str, Links], Grounds]] = {}
 
     def remember(self, key: object, compute: Callable[[], Answer]) -> Answer:
         """Return the answer to the question ``key`` about this program, computed once."""
         return self.program.answer(self._remembered, key, compute)  # type: ignore[return-value]
 
-    def _link(self, function: Function) -> None:
+    def calls(self, node: str) -> Links:
+        """Return the functions that ``node`` runs itself, each with the call that does."""
+        path = self.functions[node].path
+        return self.program.answer(self._links, path, lambda: self._links_of(path))[node]
+
+    def _links_of(self, path: Path) -> dict[str, Links]:
+        functions = (self.functions[function.node] for function in self.program.functions(path))
+        return {function.node: tuple(self._linked(function)) for function in functions}
+
+    def _linked(self, function: Function) -> Iterator[tuple[str, CallSite]]:
         for call in function.calls:
-            for target in self.targets(call):
-                self.graph.add_edge(function.node, target, call=call)
+            yield from ((target, call) for target in self.targets(call))
         for name, row in function.mentions:
-            for target in self._named(function, name):
-                self.graph.add_edge(
-                    function.node,
-                    target,
-                    call=CallSite(function.path, function.name, row, name, (), (), ()),
-                )
+            call = CallSite(function.path, function.name, row, name, (), (), ())
+            yield from ((target, call) for target in self._named(function, name))
         if not function.name:
             # Importing a file runs its module level.
+            call = CallSite(function.path, MODULE, 1, "import", (), (), ())
             for imported in sorted(self.program.imported(function.path)):
                 if f"{imported}:" in self.functions:
-                    self.graph.add_edge(
-                        function.node,
-                        f"{imported}:",
-                        call=CallSite(function.path, MODULE, 1, "import", (), (), ()),
-                    )
+                    yield f"{imported}:", call
 
     def targets(self, call: CallSite) -> list[str]:
         """Return the functions of the program that ``call`` may run; of a class, its constructor and ``construct``."""
-        return self._named(self.functions[f"{call.path}:{call.function}"], call.callee)
+        return self._named(self.functions[call.caller], call.callee)
 
     def _named(self, function: Function, name: str) -> list[str]:
         head, _, rest = name.partition(".")
@@ -303,12 +309,19 @@ class CallGraph:
 
     def reached(self, start: str) -> frozenset[str]:
         """Return everything that runs when ``start`` runs, with itself."""
-        return closure(start, self.graph.successors)
+        return closure(start, lambda node: (target for target, _ in self.calls(node)))
 
     def reaching(self, node: str) -> frozenset[str]:
         """Return everything that ``node`` runs in, itself apart."""
-        return closure(node, self.graph.predecessors) - {node}
+        return closure(node, lambda node: (call.caller for call in self.callers(node))) - {node}
 
-    def callers(self, node: str) -> list[CallSite]:
-        """Return the calls that run ``node``."""
-        return [data["call"] for _, _, data in self.graph.in_edges(node, data=True)]
+    def callers(self, node: str) -> Sequence[CallSite]:
+        """Return the calls that run ``node``; none if there is no such function."""
+        return self.remember(CallGraph.callers, self._callers).get(node, ())
+
+    def _callers(self) -> dict[str, list[CallSite]]:
+        table: dict[str, list[CallSite]] = {}
+        for node in self.functions:
+            for target, call in self.calls(node):
+                table.setdefault(target, []).append(call)
+        return table

@@ -211,7 +211,7 @@ class _Walk:
         default = dict(called.defaults).get(name.id)
         answers: list[Dependence] = []
         for call in graph.callers(called.node):
-            if f"{call.path}:{call.function}" not in self.within:
+            if call.caller not in self.within:
                 continue
             passed = argument(call, called, name.id)
             text = passed if passed is not None else default

@@ -124,7 +124,7 @@ def running(graph: CallGraph, start: str) -> set[str]:
 
 def _next(graph: CallGraph, node: str, imported: bool) -> Iterator[str]:
     """Yield what ``node`` runs: of a file that is only imported, not what stands behind its ``__main__`` guard."""
-    for _, target, call in graph.graph.out_edges(node, data="call"):
+    for target, call in graph.calls(node):
         if not (imported and node.endswith(":") and any("__main__" in test.test for test in call.conditions)):
             yield target
 

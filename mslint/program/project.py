@@ -40,7 +40,7 @@ _AS = re.compile(rb"%(blank)s as %(blank)s" % {b"blank": _BLANK}, re.VERBOSE)
 _DEEPEST = 6
 """So many files are asked for what a name means that one takes from another."""
 _MOST_FUNCTIONS = 100_000
-"""Call graphs of so many functions are kept; they take some 300 MB."""
+"""Call graphs of so many functions are kept."""
 
 
 class Program(Modules):

@@ -230,7 +230,7 @@ class Randomness:
             if built or self._descends(owner, _INITIALIZER) or self._makes_parameters(function):
                 found.add(node)
         for node in self._reached(found) - found:
-            callers = {f"{call.path}:{call.function}" for call in self.graph.callers(node)}
+            callers = {call.caller for call in self.graph.callers(node)}
             if callers and callers <= found | {node}:
                 found.add(node)
         return found
@@ -311,10 +311,9 @@ class Randomness:
             yield from self.graph.targets(CallSite(function.path, function.name, row, name, (), (), ()))
 
     def _reached(self, starts: set[str]) -> set[str]:
-        graph = self.graph.graph
         found, queue = set(starts), list(starts)
         while queue:
-            for node in graph.successors(queue.pop()):
+            for node, _ in self.graph.calls(queue.pop()):
                 if node not in found:
                     found.add(node)
                     queue.append(node)

@@ -39,9 +39,7 @@ def is_shuffled(graph: CallGraph, source: CallSite, within: Container[str]) -> b
     if text in function.parameters:
         default = dict(function.defaults).get(text)
         passed = {
-            argument(call, function, text) or default
-            for call in graph.callers(function.node)
-            if f"{call.path}:{call.function}" in within
+            argument(call, function, text) or default for call in graph.callers(function.node) if call.caller in within
         }
         return passed != {"False"}
     return text != "False"
@@ -65,16 +63,18 @@ def seeded_before(graph: CallGraph, seed: Seed, source: CallSite, within: Contai
             if not _seeded_again(graph, seed, node, row, later[0]):
                 return True
         elif not rows:
-            queue += [(f"{call.path}:{call.function}", call.row) for call in graph.callers(node)]
+            queue += [(call.caller, call.row) for call in graph.callers(node)]
     return False
 
 
 def _rows_that_build(graph: CallGraph, node: str, goal: str, source: CallSite) -> Iterator[int]:
     if node == goal:
         yield source.row
-    for target, edges in graph.graph[node].items():
-        if target != node and goal in graph.remember((seeded_before, target), lambda t=target: graph.reached(t)):  # type: ignore[misc]
-            yield from (data["call"].row for data in edges.values() if data["call"].callee != "import")
+    for target, call in graph.calls(node):
+        if call.callee == "import" or target == node:
+            continue
+        if goal in graph.remember((seeded_before, target), lambda t=target: graph.reached(t)):  # type: ignore[misc]
+            yield call.row
 
 
 def _seeded_again(graph: CallGraph, seed: Seed, node: str, start: int, end: int) -> bool:

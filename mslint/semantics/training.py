@@ -122,7 +122,7 @@ def _is_called_in_training(module: Module, function: cst.FunctionDef, name: str,
     """Tell whether a network or a differentiated function calls ``function``; ``unless_called`` answers if nothing does."""
     graph = module.program.call_graph(module.source.path.absolute())
     node = f"{module.source.path.absolute()}:{name}"
-    callers = [other for other in graph.reaching(node) if not other.endswith(":")] if node in graph.graph else []
+    callers = [other for other in graph.reaching(node) if not other.endswith(":")]
     values = values_of(module, function)
     run = [values.operator(call) or "" for call in inventories(module)[function].calls]
     operators = any(name.startswith(_OPERATORS) for name in run)
@@ -130,7 +130,7 @@ def _is_called_in_training(module: Module, function: cst.FunctionDef, name: str,
         return False
     if not callers:
         # What nothing calls, a user may: a loss of a library. What a script runs by itself is no part of a loss.
-        calls = [call for call in graph.callers(node) if not call.function] if node in graph.graph else []
+        calls = [call for call in graph.callers(node) if not call.function]
         scripts = {f"{call.path}:" for call in calls if not (_is_demonstration(call) and _returns_something(function))}
         trained = not scripts or any(_trains(graph.functions[script]) for script in scripts)
         return operators and unless_called and trained
@@ -160,8 +160,6 @@ def _only_evaluated(module: Module, name: str) -> bool:
     own = f"{module.source.path.absolute()}:"
     graph = module.program.call_graph(module.source.path.absolute())
     node = f"{own}{name}.construct"
-    if node not in graph.graph:
-        return False
     starts = {start for start in graph.reaching(node) if start.endswith(":") and start != own}
     training = graph.remember(_training_starts, lambda: _training_starts(graph))
     return bool(starts) and starts.isdisjoint(training)
@@ -172,7 +170,7 @@ def _training_starts(graph: CallGraph) -> set[str]:
     found = {node for node, function in graph.functions.items() if _trains(function)}
     queue = list(found)
     while queue:
-        for caller in graph.graph.predecessors(queue.pop()):
+        for caller in [call.caller for call in graph.callers(queue.pop())]:
             if caller not in found:
                 found.add(caller)
                 queue.append(caller)

@@ -630,7 +630,7 @@ def _why_alike(module: Module, run: ParallelRun, seed: Seed) -> list[Related]:
     places = [place_of(module, *run.init, "distributed training starts here")]
     parameters = run.graph.functions[seed.node].parameters
     if any(name in parameters for name in re.findall(r"\w+", seed.argument or "")):
-        calls = [call for call in run.graph.callers(seed.node) if f"{call.path}:{call.function}" in run.reached]
+        calls = [call for call in run.graph.callers(seed.node) if call.caller in run.reached]
         places += [place_of(module, call.path, call.row, "the seed is given here") for call in calls[:3]]
     return places
 
@@ -639,7 +639,7 @@ def _number(run: ParallelRun, seed: Seed) -> str:
     """Return the seed as written, with the defaults that its parameters keep: ``seed + rank`` alone sounds like different
     numbers."""
     function = run.graph.functions[seed.node]
-    calls = [call for call in run.graph.callers(seed.node) if f"{call.path}:{call.function}" in run.reached]
+    calls = [call for call in run.graph.callers(seed.node) if call.caller in run.reached]
     words = re.findall(r"\w+", seed.argument or "")
     kept = [
         f"`{name}` is always {default}"
