@@ -18,7 +18,6 @@ class Changes:
         texts = {path: text for path, text in before.items() if text is not None}
         self._before = program.with_texts(texts)
         self._changed = {str(path) for path in before}
-        self._words = [(text, program.text(path) or "") for path, text in texts.items()]
         self._connected = not self._unknown and all(
             program.imports(path) == self._before.imports(path) for path in texts
         )
@@ -30,8 +29,6 @@ class Changes:
         if kind in CONNECTIONS:
             if self._connected:
                 return False
-        elif kind == "mentioning":
-            return bool(self._unknown) or any((subject in before) != (subject in now) for before, now in self._words)
         elif subject not in self._changed:
             return False
         if fact not in self._known:

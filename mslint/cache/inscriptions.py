@@ -86,7 +86,7 @@ def _shown(grounds: Grounds, own: Path, findings: tuple[Finding, ...]) -> Iterat
     """
     if findings:
         told, written = repr(findings), repr([finding.fix for finding in findings])
-        files = {subject for one in grounds.all() for kind, subject in one.facts if kind != "mentioning"}
+        files = {subject for one in grounds.all() for _, subject in one.facts}
         for file in files - {str(own)}:
             if Path(file).name in told:
                 yield "content" if Path(file).name in written else "places", file
@@ -98,6 +98,5 @@ def facts_in(written: Written, members: tuple[Path, ...], changed: frozenset[int
     Of what is said about one file, only that of the ``changed`` members counts, which are given by number.
     """
     for kind, subjects in written[0].items():
-        about_one = kind not in CONNECTIONS and kind != "mentioning"
-        for subject in changed.intersection(subjects) if about_one else subjects:
+        for subject in subjects if kind in CONNECTIONS else changed.intersection(subjects):
             yield kind, str(members[subject]) if isinstance(subject, int) else subject

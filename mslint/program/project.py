@@ -56,7 +56,6 @@ class Program(Modules):
         super().__init__(files, texts)
         self._meant: dict[tuple[Path, str], tuple[str | None, Grounds]] = {}
         self._lineages: dict[str, tuple[tuple[str, ...], Grounds]] = {}
-        self._texts: dict[Path, bytes] = {}
         self._import_rows: dict[Path, tuple[tuple[str, ...], tuple[bytes, ...]]] = {}
         self._all_imports_known = False
 
@@ -71,9 +70,11 @@ class Program(Modules):
             yield [path for path in left if path in company]
             left = {path: None for path in left if path not in company}
             self._trees = Trees()
-            for known in (self._bodies, self._known, self._lineages, self._meant, self._recent, self._remembered):
+            for known in (
+                self._bodies, self._facts, self._known, self._lineages, self._meant, self._modules, self._names,
+                self._recent, self._remembered, self._same,
+            ):  # fmt: skip
                 known.clear()
-            self._same.clear()
             self._grounds = Grounds()  # nobody asks what all these questions together rest on
 
     def value(self, fact: Fact) -> object:
@@ -88,11 +89,8 @@ class Program(Modules):
         program._facts = _without(self._facts, texts)
         program._names = _without(self._names, texts)
         program._trees = self._trees.without(texts)
-        program._texts = _without(self._texts, texts)
         program._import_rows = _without(self._import_rows, texts)
         program._imports = _without(self._imports, texts)
-        if program._texts:
-            program._texts.update((path, text.encode()) for path, text in texts.items())
         changed = {str(path) for path in texts}
         kept = {"imported"}
         if all(program.imported(path) == self.imported(path) for path in texts):
@@ -219,24 +217,6 @@ class Program(Modules):
                     queue.append(base)
         return order
 
-    def _mentioning(self, word: str) -> list[Path]:
-        """Return the members whose text holds ``word``: only these are worth parsing for a question about it."""
-        return self._fact("mentioning", word, lambda: self._find_mentioning(word))
-
-    def _find_mentioning(self, word: str) -> list[Path]:
-        wanted = os.fsencode(word)  # a file name need not be UTF-8
-        return [path for path, text in self._all_texts().items() if wanted in text]
-
-    def _all_texts(self) -> dict[Path, bytes]:
-        if not self._texts:
-            for path in self.members:
-                if path not in self._new_texts:
-                    data = bytes_of(path)
-                    self.note_content(path, data)
-                    self._texts[path] = data or b""
-            self._texts.update((path, text.encode()) for path, text in self._new_texts.items())
-        return self._texts
-
     def _importing(self, path: Path, name: str) -> list[Path]:
         """Return the members with an import that may mean ``path``, called ``name`` there: only these are worth parsing."""
         home = path.parent.parts if path.name == "__init__.py" else path.with_suffix("").parts
@@ -250,21 +230,30 @@ class Program(Modules):
     def _by_imported_word(self) -> dict[bytes, list[Path]]:
         """The members by each word in a row that imports."""
         found: dict[bytes, list[Path]] = {}
-        for path, text in self._all_texts().items():
+        for path in self.members:
             if path not in self._import_rows:
-                self._import_rows[path] = _import_rows(text)
+                self._import_rows[path] = self._read_import_rows(path)
             for word in self._import_rows[path][1]:
                 found.setdefault(word, []).append(path)
         return found
 
+    def _read_import_rows(self, path: Path) -> tuple[tuple[str, ...], tuple[bytes, ...]]:
+        if path in self._new_texts:
+            return _import_rows(self._new_texts[path].encode())
+        data = bytes_of(path)
+        self.note_content(path, data)
+        return _import_rows(data or b"")
+
     def subclasses(self, reference: str) -> list[str]:
         """Return the project's classes that descend from the class ``reference``."""
+        users = sorted(self.users(Path(reference.rpartition(":")[0])))
         found: list[str] = []
         queue = [reference]
         while queue:
             parent = queue.pop()
-            for path in self._mentioning(parent.rpartition(":")[2]):
-                for name, facts in self.facts(path).classes.items():
+            mention = re.compile(rf"\b{parent.rpartition(':')[2]}\b")
+            for path in users:
+                for name, facts in self.facts(path).classes.items() if self.says(path, mention) else ():
                     child = f"{path}:{name}"
                     if child not in found and any(self.dotted_in(path, base) == parent for base in facts.bases):
                         found.append(child)
@@ -397,7 +386,6 @@ _QUICK: dict[str, Callable[[Program, Path, str], object]] = {
     "importers": lambda program, path, _: program.importers(path),
     "imports": lambda program, path, _: program.imports(path),
     "level": lambda program, path, _: program._bodies_of(path).level(),
-    "mentioning": lambda program, word, _: program._mentioning(str(word)),
     "meant": lambda program, path, pattern: program.may_mean(path, re.compile(pattern)),
     "name": lambda program, path, name: (
         program._names_of(path).meaning(name),
