@@ -132,6 +132,7 @@ def _decoded(words: tuple[bytes, ...]) -> tuple[str, ...]:
 
 
 def _run(source: Source, rules: Sequence[AnyRule], live: Sequence[AnyRule], program: Program) -> Checked:
+    from mslint.program.grounds import Grounds
     from mslint.semantics.module import Module, Unparsed  # brings libcst along
     from mslint.source.suppression import Suppressions
 
@@ -139,15 +140,17 @@ def _run(source: Source, rules: Sequence[AnyRule], live: Sequence[AnyRule], prog
     findings: list[Finding] = []
     failures: dict[str, str] = {}
     silent: dict[str, Grounds] = {}
-    _, looked = program.noting(lambda: program.tree(source.path))
+    looking: list[str] = []  # rules that found nothing, but looked into the file
+    looked = [program.noting(lambda: program.tree(source.path))[1]]
     for rule in live:
         try:
             found, grounds = program.noting(lambda rule=rule: list(rule().check(module)))  # type: ignore[misc]
             findings += found
             if not module.is_untouched:  # what one rule reads in the file is at hand for the next
-                looked.others.add(grounds)
+                looked.append(grounds)
             if not found and is_ours(rule):
-                silent[rule.code] = grounds if module.is_untouched else looked
+                silent[rule.code] = grounds
+                looking += [] if module.is_untouched else [rule.code]
         except Unparsed as problem:
             return Checked(source, (_beyond_libcst(source, problem.reason),))
         except Exception as exception:
@@ -157,6 +160,7 @@ def _run(source: Source, rules: Sequence[AnyRule], live: Sequence[AnyRule], prog
     findings += _idle_comments(source, suppressions, rules, failures)
     findings = [replace(finding, evidence=finding.evidence or evidence_of(finding.code)) for finding in findings]
     findings.sort(key=lambda finding: (finding.start, finding.code))
+    silent.update(dict.fromkeys(looking, Grounds(others=tuple(looked))))
     return Checked(source, tuple(findings), module, tuple(failures.values()), silent)
 
 

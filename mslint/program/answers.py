@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import TypeVar
 
-from mslint.program.grounds import Fact, Grounds
+from mslint.program.grounds import Fact, Grounds, Notes
 
 Answer = TypeVar("Answer")
 Question = TypeVar("Question")
@@ -35,12 +35,12 @@ class Answers:
         self._known: dict[Fact, tuple[object, bool]] = {}
         self._remembered: dict[object, tuple[object, Grounds]] = {}
         self._recent: dict[object, Recent] = {}
-        self._grounds = Grounds()
+        self._notes = Notes()
         self._same: dict[Fact, Fact] = {}
 
     def _note(self, fact: Fact) -> None:
         """Let the answer that is being worked out rest on ``fact``; what rests on the same fact shares it."""
-        facts = self._grounds.facts
+        facts = self._notes.facts
         if fact not in facts:
             facts.add(self._same.setdefault(fact, fact))
 
@@ -70,19 +70,21 @@ class Answers:
     ) -> Answer:
         """Return the answer to the question ``key``, from ``known`` if it is there, else computed and kept there."""
         if key in known:
-            self._grounds.others.add(known[key][1])
+            self._notes.others.add(known[key][1])
         else:
             known[key] = self.noting(compute)
         return known[key][0]
 
     def noting(self, compute: Callable[[], Answer]) -> tuple[Answer, Grounds]:
         """Return an answer and what it rests on."""
-        outer, self._grounds = self._grounds, Grounds()
+        outer, self._notes = self._notes, Notes()
         try:
-            return compute(), self._grounds
+            answer = compute()
         finally:
-            outer.others.add(self._grounds)
-            self._grounds = outer
+            grounds = self._notes.grounds
+            outer.others.add(grounds)
+            self._notes = outer
+        return answer, grounds
 
     def _fact(self, kind: str, subject: object, compute: Callable[[], Answer]) -> Answer:
         """Return the answer to a question that can be asked again in each run: what it rests on does not matter then."""
@@ -90,11 +92,11 @@ class Answers:
         self._note(fact)
         known = self._known.get(fact)
         if known is None:
-            outer, self._grounds = self._grounds, Grounds()
+            outer, self._notes = self._notes, Notes()
             try:
                 answer = compute()
             finally:
-                inner, self._grounds = self._grounds, outer
-            known = self._known[fact] = (answer, inner.certain)
-        self._grounds.closed &= known[1]
+                inner, self._notes = self._notes, outer
+            known = self._known[fact] = (answer, inner.grounds.certain)
+        self._notes.closed &= known[1]
         return known[0]  # type: ignore[return-value]

@@ -89,7 +89,7 @@ class Modules(Texts):
         if found is None:
             found = self._modules[key] = self._find_module(path, target)
         if found[1]:
-            self._grounds.closed = False
+            self._notes.closed = False
         return found[0]
 
     def _find_module(self, path: Path, target: str) -> tuple[Path | None, bool]:

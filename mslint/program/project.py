@@ -15,7 +15,7 @@ from mslint.program.answers import Answer
 from mslint.program.bodies import in_order
 from mslint.program.closure import closure
 from mslint.program.facts import ClassFacts
-from mslint.program.grounds import Fact, Grounds
+from mslint.program.grounds import Fact, Grounds, Notes
 from mslint.program.modules import Modules, split
 from mslint.program.texts import bytes_of
 from mslint.program.trees import Trees
@@ -75,7 +75,7 @@ class Program(Modules):
                 self._recent, self._remembered, self._same,
             ):  # fmt: skip
                 known.clear()
-            self._grounds = Grounds()  # nobody asks what all these questions together rest on
+            self._notes = Notes()  # nobody asks what all these questions together rest on
 
     def value(self, fact: Fact) -> object:
         """Return the answer to ``fact``, without the rows in it, for it to be compared with that of another program."""

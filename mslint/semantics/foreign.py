@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 _MOST_USERS = 8
 _LARGEST = 300_000
-_MOST_TEXT = 1_000_000
-"""Trees of so many characters are kept; they take some 300 MB."""
+_MOST_TEXT = 300_000
+"""Trees of so many characters are kept; they take some 90 MB."""
 
 
 def module_at(module: Module, path: Path) -> Module | None:
