@@ -36,6 +36,10 @@ UNUSED_SUPPRESSION = "MS001"
 _INDENTED_BY_FORM_FEED = r"^[ \t]*\f(?=[ \t\f]*[^\s#])"
 
 
+_BEYOND_LIBCST = r"\f|^[ \t]*\\$"
+"""Layout that libcst stumbles over in some places: form feeds, and rows that only go on in the next."""
+
+
 @dataclass(frozen=True)
 class Checked:
     """What was found in one file.
@@ -100,7 +104,7 @@ def live_rules(rules: Iterable[AnyRule], text: str, silent: Collection[str] = ()
 
     None of those that are known to be ``silent``, unless libcst may not read the text, which has to be told.
     """
-    asked = [rule for rule in rules if rule.code not in silent or "\f" in text]
+    asked = [rule for rule in rules if rule.code not in silent or re.search(_BEYOND_LIBCST, text, re.MULTILINE)]
     return [rule for rule in asked if rule.code != UNUSED_SUPPRESSION and can_fire(rule, text)]
 
 
@@ -141,7 +145,7 @@ def _run(source: Source, rules: Sequence[AnyRule], live: Sequence[AnyRule], prog
     failures: dict[str, str] = {}
     silent: dict[str, Grounds] = {}
     looking: list[str] = []  # rules that found nothing, but looked into the file
-    looked = [program.noting(lambda: program.tree(source.path))[1]]
+    looked = [program.noting(lambda: program.looks_into(source.path))[1]]
     for rule in live:
         try:
             found, grounds = program.noting(lambda rule=rule: list(rule().check(module)))  # type: ignore[misc]

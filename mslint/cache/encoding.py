@@ -20,6 +20,15 @@ def encoded(findings: Sequence[Finding]) -> str | None:
         return None
 
 
+def texts_in(value: object) -> list[str]:
+    """Return all texts in findings or parts of them."""
+    plain = _plain(value)
+    if isinstance(plain, str):
+        return [plain]
+    parts = plain.values() if isinstance(plain, dict) else plain if isinstance(plain, (list, tuple)) else ()
+    return [text for part in parts for text in texts_in(part)]
+
+
 def decoded(text: str) -> tuple[Finding, ...]:
     """Return the findings that ``encoded`` wrote."""
     return tuple(map(_finding, json.loads(text)))

@@ -7,6 +7,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
+from mslint.cache.encoding import texts_in
 from mslint.findings import Finding
 from mslint.program.grounds import CONNECTIONS, Fact, Grounds
 from mslint.program.project import Program
@@ -85,11 +86,12 @@ def _shown(grounds: Grounds, own: Path, findings: tuple[Finding, ...]) -> Iterat
     What a fix writes there may hold comments of theirs.
     """
     if findings:
-        told, written = repr(findings), repr([finding.fix for finding in findings])
+        told, written = texts_in(findings), texts_in([finding.fix for finding in findings])
         files = {subject for one in grounds.all() for _, subject in one.facts}
         for file in files - {str(own)}:
-            if Path(file).name in told:
-                yield "content" if Path(file).name in written else "places", file
+            name = Path(file).name
+            if any(name in text for text in told):
+                yield "content" if any(name in text for text in written) else "places", file
 
 
 def facts_in(written: Written, members: tuple[Path, ...], changed: frozenset[int]) -> Iterator[Fact]:

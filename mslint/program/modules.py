@@ -69,6 +69,11 @@ class Modules(Texts):
         return tuple(sorted({*self.files, *map(Path, listed)}))
 
     @cached_property
+    def _seen(self) -> frozenset[str]:
+        """The members by name: the next run will see whether they have changed."""
+        return frozenset(map(str, self.members))
+
+    @cached_property
     def layout(self) -> str:
         """A digest of which files there are, and where their projects begin: what an import means rests on it."""
         listing = self.listing
@@ -131,9 +136,9 @@ class Modules(Texts):
         return target.partition(".")[0] in sys.stdlib_module_names
 
     def _exists(self, name: str) -> tuple[bool, bool]:
-        """Tell whether the file ``name`` exists, and whether the listing could not say so."""
+        """Tell whether the file ``name`` exists, and whether the listing could not say so, or nobody sees it change."""
         if name in self.listing.files:
-            return True, False
+            return True, name not in self._seen
         if self.listing.knows(name):
             return False, False
         return is_file(name), True

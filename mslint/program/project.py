@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import unicodedata
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cached_property, reduce
@@ -345,6 +346,9 @@ class Program(Modules):
 
 def _import_rows(text: bytes) -> tuple[tuple[str, ...], tuple[bytes, ...]]:
     """Return the modules that ``text`` imports from, as written, and all words where it imports."""
+    if not text.isascii():  # Python reads names in characters of other widths as the usual ones
+        known = unicodedata.normalize("NFKC", text.decode(errors="surrogateescape"))
+        text = known.encode(errors="surrogateescape")
     targets: set[bytes] = set()
     words: set[bytes] = set()
     for found in _IMPORT.finditer(b"\n" + text):
@@ -398,6 +402,7 @@ _QUICK: dict[str, Callable[[Program, Path, str], object]] = {
     "says": lambda program, path, pattern: program.says(path, re.compile(pattern)),
     "used": lambda program, path, pattern: program.uses(path, re.compile(pattern)),
     "users": lambda program, path, _: program.users(path),
+    "written": lambda program, path, _: program._written_of(path),
     "uses": lambda program, path, names: program.uses_any(path, names.split(" ")),
 }
 """How each kind of fact is asked for."""

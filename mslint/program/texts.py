@@ -6,15 +6,17 @@ import ast
 import hashlib
 import os
 import re
+import tokenize
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mslint.program.answers import Answers
-from mslint.program.bodies import Bodies, laid_out
+from mslint.program.bodies import Bodies, in_order, laid_out
 from mslint.program.facts import AskedFacts, FileFacts, Names, read_facts, read_names
 from mslint.program.following.syntax import only_defines
 from mslint.program.trees import Trees
+from mslint.source.statements import code_tokens
 from mslint.source.text import Unreadable, read
 
 if TYPE_CHECKING:
@@ -145,9 +147,23 @@ class Texts(Answers):
         tree = self._tree_of(path)
         return "" if tree is None else laid_out(tree)
 
+    def looks_into(self, path: Path) -> None:
+        """Let the answer that is being worked out rest on all that is written in ``path`` but comments."""
+        self._rest_on("written", path)
+
+    def _written_of(self, path: Path) -> object:
+        try:
+            tokens = code_tokens(self._text_of(path) or "")
+        except (tokenize.TokenError, SyntaxError):  # which the parser may take all the same
+            return self._text_of(path)
+        places = [(token.string, token.start[1]) for token in tokens]
+        return places, in_order(token.start[0] for token in tokens)
+
     def _places_of(self, path: Path) -> str:
         """Return what the code of ``path`` is, and where each part of it stands."""
-        tree = self._tree_of(path)
+        text, tree = self._text_of(path) or "", self._tree_of(path)
+        if not text.isascii():  # columns are counted in bytes there, and in characters for people
+            return text
         return "" if tree is None else ast.dump(tree, include_attributes=True)
 
     def _rest_on(self, kind: str, path: Path) -> None:

@@ -76,11 +76,18 @@ def same_code(text: str, other: str) -> bool:
         return False
 
 
-def _code(text: str) -> list[tuple[int, str]]:
+def code_tokens(text: str) -> list[tokenize.TokenInfo]:
+    """Return the tokens of ``text``, comments and rows without code apart.
+
+    Raises tokenize.TokenError or SyntaxError where there is no telling.
+    """
     tokens = tokenize.generate_tokens(io.StringIO(text, newline="").readline)
-    silent = (tokenize.COMMENT, tokenize.NL)
+    return [token for token in tokens if token.type not in (tokenize.COMMENT, tokenize.NL)]
+
+
+def _code(text: str) -> list[tuple[int, str]]:
     breaks = (tokenize.NEWLINE, tokenize.INDENT)  # however they are written
-    return [(token.type, "" if token.type in breaks else token.string) for token in tokens if token.type not in silent]
+    return [(token.type, "" if token.type in breaks else token.string) for token in code_tokens(text)]
 
 
 def _tokens(text: str) -> Iterator[tokenize.TokenInfo]:

@@ -329,6 +329,143 @@ def test_rows_of_other_files_are_told_as_they_are(cli: Run, project: Path, exami
     assert "nets.py, row 18" in settled(cli, "--select", "MS102")
 
 
+TEACHER = """from mindspore import nn
+from nets import Net, frozen
+
+
+class Loss(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.teacher = frozen()
+        self.student = Net()
+        self.mse = nn.MSELoss()
+
+    def construct(self, x):
+        return self.mse(self.student(x), self.teacher(x))
+
+
+loss = Loss()
+step = nn.TrainOneStepCell(loss, nn.SGD(loss.trainable_params()))
+step(1)
+"""
+NETS = """from mindspore import nn
+
+
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.dense = nn.Dense(4, 4)
+
+    def construct(self, x):
+        return self.dense(x)
+
+
+def frozen():
+    net = Net()
+    for item in net.get_parameters():
+        name = '\\xe9'; item.requires_grad = False
+    return net
+"""
+HUSHED = f"""{NET}
+
+class Loss(nn.Cell):
+    def __init__(self, student, teacher):
+        super().__init__()
+        self.teacher = teacher
+        self.student = student
+        self.teacher.set_grad(False)
+        self.mse = nn.MSELoss()
+
+    def construct(self, x):
+        return self.mse(self.student(x), self.teacher(x))
+""".replace("def construct(self, x):\n        return x", "def __init__(self):\n        self.dense = nn.Dense(4, 4)")
+STEP = """from mindspore import nn
+from nets import Net, Loss
+loss = Loss(Net(), Net())
+step = nn.TrainOneStepCell(loss, nn.SGD(loss.trainable_params()))
+step(1)
+"""
+PICKED = """from mindspore import nn
+from wanted import wanted
+
+
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.teacher = nn.Dense(4, 4)
+        self.student = nn.Dense(4, 4)
+        for item in self.teacher.get_parameters():
+            item.requires_grad = False
+        self.mse = nn.MSELoss()
+
+    def construct(self, x):
+        return self.mse(self.student(x), self.teacher(x))
+
+
+net = Net()
+step = nn.TrainOneStepCell(net, nn.SGD(list(filter(wanted, net.get_parameters()))))
+step(1)
+"""
+WANTED = "def wanted(item):\n    return item.requires_grad\n"
+LOG = f"from mindspore import ops\n{NET}".replace("return x", "return x / (x + 1e-3)")
+DEVICE = """import mindspore as ms
+import mindspore.dataset as ds
+
+data = ds.MnistDataset("d", num_shards=8, shard_id=ms.get_context("device_id"))
+"""
+BOXES = """from mindspore import nn, ops
+
+
+class BoxLoss(nn.Cell):
+    def construct(self, boxes, targets):
+        left = ops.abs(boxes["x"][:, 0:1] - targets[0][:, 0:1])
+        top = ops.abs(boxes["x"][:, 1:2] - targets[0][:, 1:2])
+        right = ops.abs(boxes["x"][:, 2:3] - targets[0][:, 2:3])
+        bottom = ops.abs(boxes["x"][:, 3:4] - targets[0][:, 3:4])
+        return ops.concat((left, top, right, bottom), 1).mean()
+"""
+
+
+@pytest.mark.parametrize(
+    ("files", "name", "part", "other"),
+    [
+        ({"train.py": BOXES}, "train.py", 'boxes["x"][:, 1', "boxes['x'][:, 1"),
+        ({"train.py": BOXES}, "train.py", 'boxes["x"][:, 1', 'boxes[ "x" ][:, 1'),
+        ({"train.py": LOG}, "train.py", "    def", "    \\\n  def"),
+        ({"train.py": DEVICE}, "train.py", '"device_id"', '"device" "_id"'),
+        (
+            {"train.py": DEVICE},
+            "train.py",
+            "import mindspore as",
+            "import \N{FULLWIDTH LATIN SMALL LETTER M}indspore as",
+        ),
+        ({"train.py": STEP, "nets.py": HUSHED}, "train.py", "nets", "\N{FULLWIDTH LATIN SMALL LETTER N}ets"),
+        ({"tr\N{NO-BREAK SPACE}ain.py": STEP, "nets.py": HUSHED}, "tr\N{NO-BREAK SPACE}ain.py", "loss =", "\n\nloss ="),
+        ({"train.py": TEACHER, "nets.py": NETS}, "nets.py", "'\\xe9'", "'\N{LATIN SMALL LETTER E WITH ACUTE}'''"),
+        ({"train.py": PICKED, "wanted.py": WANTED}, "wanted.py", "item.requires_grad", "item.name"),
+    ],
+)
+def test_a_change_is_felt_that_only_some_of_us_see(
+    cli: Run, project: Path, files: dict[str, str], name: str, part: str, other: str
+) -> None:
+    """Layout that the parser of the rules tells apart, columns that a message tells, a test that a filter is given."""
+    for file, text in files.items():
+        (project / file).write_text(text, encoding="utf-8")
+    assert part in files[name]
+    for text in (files[name], files[name].replace(part, other), files[name]):
+        (project / name).write_text(text, encoding="utf-8")
+        settled(cli)
+
+
+def test_a_file_is_felt_that_is_one_of_too_many(cli: Run, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mslint.program.modules._MOST_MEMBERS", 1)
+    (project / "part").mkdir()
+    (project / "part" / "train.py").write_text(TEACHER)
+    for text, found in ((NETS, True), (NETS.replace("= False", "= True"), False)):
+        (project / "nets.py").write_text(text)
+        assert ("MS102" in settled(cli, "part")) is found
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_whatever_happens_to_a_project_the_findings_are_those_of_a_fresh_run(
     cli: Run, project: Path, seed: int

@@ -143,10 +143,16 @@ def _filter(interpreter: Interpreter, call: Call) -> Value | None:
     if not listed:
         return call.arguments[-1]
     test = call.arguments[0]
-    asks = isinstance(test, Function) and "requires_grad" in ast.unparse(test.node)
+    asks = isinstance(test, Function) and _asks(interpreter, test)
     things = tuple(thing for item in listed for thing in item.things)
     trainable = asks or all(item.trainable for item in listed)
     return Parameters(things, trainable, not asks or any(item.partial for item in listed))
+
+
+def _asks(interpreter: Interpreter, test: Function) -> bool:
+    """Tell whether ``test`` asks a parameter whether it is frozen."""
+    interpreter.program.enters(test.scope.path, test.node)
+    return "requires_grad" in ast.unparse(test.node)
 
 
 def _map(interpreter: Interpreter, call: Call) -> Value | None:
