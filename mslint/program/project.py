@@ -58,7 +58,6 @@ class Program(Modules):
         self._meant: dict[tuple[Path, str], tuple[str | None, Grounds]] = {}
         self._lineages: dict[str, tuple[tuple[str, ...], Grounds]] = {}
         self._import_rows: dict[Path, tuple[tuple[str, ...], tuple[bytes, ...]]] = {}
-        self._all_imports_known = False
 
     def together(self, paths: Iterable[Path]) -> Iterator[list[Path]]:
         """Yield ``paths``, those in one list that imports connect.
@@ -103,7 +102,6 @@ class Program(Modules):
     def know_imports(self, imports: Mapping[Path, tuple[str, ...]]) -> None:
         """Take over what files import, as an earlier run found it in the same content, so that they need not be parsed."""
         self._imports = {**imports, **self._imports}
-        self._all_imports_known = self._imports.keys() >= set(self.members)
 
     def all_imports(self) -> list[tuple[str, ...]]:
         """Return what each of the members imports, as written; of a large project, the trees would be too many to keep."""
@@ -224,7 +222,7 @@ class Program(Modules):
         return [
             item
             for item in self._by_imported_word.get(os.fsencode(name), ())
-            if any(_may_mean(target, item, home) for target in self._import_rows[item][0])
+            if any(_may_mean(target, item, home) for target in self._import_rows_of(item)[0])
         ]
 
     @cached_property
@@ -232,18 +230,23 @@ class Program(Modules):
         """The members by each word in a row that imports."""
         found: dict[bytes, list[Path]] = {}
         for path in self.members:
-            if path not in self._import_rows:
-                self._import_rows[path] = self._read_import_rows(path)
-            for word in self._import_rows[path][1]:
+            for word in self._import_rows_of(path)[1]:
                 found.setdefault(word, []).append(path)
         return found
 
-    def _read_import_rows(self, path: Path) -> tuple[tuple[str, ...], tuple[bytes, ...]]:
-        if path in self._new_texts:
-            return _import_rows(self._new_texts[path].encode())
-        data = bytes_of(path)
-        self.note_content(path, data)
-        return _import_rows(data or b"")
+    @cached_property
+    def _importing_folders(self) -> list[Path]:
+        """The members that import from a folder around them without its name, as `from .. import` does."""
+        return [path for path in self.members if any(not target.strip(".") for target in self._import_rows_of(path)[0])]
+
+    def _import_rows_of(self, path: Path) -> tuple[tuple[str, ...], tuple[bytes, ...]]:
+        if path not in self._import_rows:
+            new = self._new_texts.get(path)
+            data = bytes_of(path) if new is None else new.encode()
+            if new is None:
+                self.note_content(path, data)
+            self._import_rows[path] = _import_rows(data or b"")
+        return self._import_rows[path]
 
     def subclasses(self, reference: str) -> list[str]:
         """Return the project's classes that descend from the class ``reference``."""
@@ -270,20 +273,11 @@ class Program(Modules):
         return self._fact("importers", path, lambda: self._find_importers(path))
 
     def _find_importers(self, path: Path) -> frozenset[Path]:
-        if self._all_imports_known:
-            return self._importers_of_all.get(path, frozenset())
         name = path.parent.name if path.name == "__init__.py" else path.stem
-        # Inside its own package an __init__.py is imported as `from . import ...`, without its name.
-        near = [item for item in self.members if item.parent == path.parent] if path.name == "__init__.py" else []
-        return frozenset(item for item in (*self._importing(path, name), *near) if path in self.imported(item))
-
-    @cached_property
-    def _importers_of_all(self) -> dict[Path, frozenset[Path]]:
-        found: dict[Path, set[Path]] = {}
-        for item in self.members:
-            for path in self.imported(item):
-                found.setdefault(path, set()).add(item)
-        return {path: frozenset(items) for path, items in found.items()}
+        found = self._importing(path, name)
+        if path.name == "__init__.py":
+            found += [item for item in self._importing_folders if path.parent in item.parents]
+        return frozenset(item for item in found if path in self.imported(item))
 
     def reachable(self, path: Path) -> frozenset[Path]:
         """Return the project files that ``path`` imports, directly or not, with itself."""
