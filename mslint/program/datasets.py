@@ -33,6 +33,17 @@ def dataset_class(name: str) -> DatasetClass | None:
 
 
 @cache
+def foremost_position(parameter: str) -> int:
+    """Return the position of ``parameter`` among the arguments of the class that takes it earliest."""
+    return min(kind.position(parameter) for kind in _classes().values() if parameter in kind.parameters)
+
+
+def shardable() -> frozenset[str]:
+    """Return the names of the classes that can be sharded."""
+    return frozenset(_classes())
+
+
+@cache
 def _classes() -> dict[str, DatasetClass]:
     table = json.loads(_TABLE.read_text(encoding="utf-8"))["classes"]
     return {

@@ -173,7 +173,11 @@ BUILT_IN = (
         screen="mslint.rules.data.screens:seeds_by_name",
     ),
     BuiltIn(
-        "MS304", "sampler-with-shards", "mslint.rules.data.sampler_with_shards:SamplerWithShards", (b"num_shards",)
+        "MS304",
+        "sampler-with-shards",
+        "mslint.rules.data.sampler_with_shards:SamplerWithShards",
+        (b"num_shards",),
+        screen="mslint.rules.data.screens:shares_sampled",
     ),
     BuiltIn(
         "MS305",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 import libcst as cst
@@ -9,9 +10,11 @@ import libcst as cst
 from mslint.findings import Finding, Related, Severity
 from mslint.program.datasets import dataset_class
 from mslint.program.distribution import Run
+from mslint.program.facts import dotted as dotted_name
 from mslint.program.rehearsal.follow import Event
 from mslint.program.rehearsal.values import DEVICE_ID, NONE, Constant, Symbol, Value, options
 from mslint.rules.base import Rule
+from mslint.rules.data.screens import ambiguous_names, building, passes
 from mslint.rules.data.sharding import Site, built, dataset_sites, related, route, runs_of, sampler_sites, where
 from mslint.semantics.flow import origins
 from mslint.semantics.module import Module, dotted
@@ -145,10 +148,10 @@ class DeviceIdAsShard(Rule):
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
+        if not any(_may_be_local(module, call) for call in _sharding(module)):  # which is known without the file's tree
+            return
         for site in (*dataset_sites(module), *sampler_sites(module)):
-            kind = dataset_class(site.name)
-            at = kind.position("shard_id") if kind else _SAMPLER_POSITION
-            number = kind.position("num_shards") if kind else 0
+            at, number = _positions(site.name)
             written = _written(site.node, at, "shard_id")
             if written is None:
                 continue
@@ -170,6 +173,33 @@ class DeviceIdAsShard(Rule):
         message += "on several hosts some shards are read more than once and others never; pass get_rank()"
         start, end = module.start(site.node), module.end(site.node)
         return self.finding(module, start, end, message, related=places)
+
+
+def _positions(name: str) -> tuple[int, int]:
+    """Return the positions of ``shard_id`` and ``num_shards`` in the class ``name``."""
+    kind = dataset_class(name)
+    return (kind.position("shard_id"), kind.position("num_shards")) if kind else (_SAMPLER_POSITION, 0)
+
+
+def _sharding(module: Module) -> Iterator[ast.Call]:
+    """Yield the calls of the file that may build a data set, or a sampler, for one shard."""
+    tree = module.program.tree(module.source.path) or ast.Module([], [])
+    # What a name means in one place does not tell what it means in another.
+    ambiguous = ambiguous_names(tree)
+    for call in building(tree):
+        name = dotted_name(call.func)
+        if name and passes(call, "shard_id", _SAMPLER_POSITION):
+            is_clear = name.partition(".")[0] not in ambiguous
+            meant = module.program.dotted_in(module.source.path, name) if is_clear else None
+            if meant is None or meant.startswith("mindspore.dataset."):
+                yield call
+
+
+def _may_be_local(module: Module, call: ast.Call) -> bool:
+    """Tell whether the device id chooses the shard of ``call`` in a run; where none comes by, the file itself is to tell."""
+    path = module.source.path.absolute()
+    events = [event for run in runs_of(module) for event in run.at(path, call.lineno, call.col_offset)]
+    return not events or any(_is_local(event, *_positions(event.name.rpartition(".")[2])) for event in events)
 
 
 def _is_local(event: Event, position: int, number: int) -> bool:

@@ -71,6 +71,7 @@ class SamplerWithShards(Rule):
     severity = Severity.ERROR
     summary = "A data set is given a sampler and num_shards at once, which MindSpore refuses"
     triggers = (b"num_shards",)
+    screen = "mslint.rules.data.screens:shares_sampled"
     INVALID = (
         """
         import mindspore.dataset as ds

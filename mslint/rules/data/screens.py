@@ -6,13 +6,34 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 
+from mslint.program.datasets import foremost_position, shardable
 from mslint.program.facts import dotted
 from mslint.program.following.syntax import imported_names
+from mslint.semantics.outline import outline, plain
+
+_SHARDED = frozenset(map(plain, (*shardable(), "DistributedSampler")))
 
 
 def names_dataset(tree: ast.Module) -> bool:
     """Tell whether ``tree`` refers to anything called a data set: only a class or function of its own is not enough."""
     return any("Dataset" in name for node in ast.walk(tree) for name in _named(node))
+
+
+def shares_sampled(tree: ast.Module) -> bool:
+    """Tell whether ``tree`` may build a data set from a sampler as well as ``num_shards``."""
+    return any(passes(call, "num_shards") and passes(call, "sampler") for call in building(tree))
+
+
+def building(tree: ast.Module) -> list[ast.Call]:
+    """Return the calls in ``tree`` that may build a data set that can be sharded, or a ``DistributedSampler``."""
+    file = outline(tree)
+    return [call for call in file.of(ast.Call) if file.may_be(call.func, _SHARDED)]
+
+
+def passes(call: ast.Call, name: str, position: int | None = None) -> bool:
+    """Tell whether ``call`` passes ``name``, or may by ``position``: if that is None, where a data set takes it earliest."""
+    is_passed = any(word.arg == name for word in call.keywords)
+    return is_passed or len(call.args) > (foremost_position(name) if position is None else position)
 
 
 def seeds(tree: ast.Module) -> bool:
