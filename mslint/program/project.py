@@ -396,8 +396,8 @@ _QUICK: dict[str, Callable[[Program, Path, str], object]] = {
     "says": lambda program, path, pattern: program.says(path, re.compile(pattern)),
     "used": lambda program, path, pattern: program.uses(path, re.compile(pattern)),
     "users": lambda program, path, _: program.users(path),
-    "written": lambda program, path, _: program._written_of(path),
     "uses": lambda program, path, names: program.uses_any(path, names.split(" ")),
+    "written": lambda program, path, _: program._written_of(path),
 }
 """How each kind of fact is asked for."""
 

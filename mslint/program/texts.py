@@ -6,7 +6,6 @@ import ast
 import hashlib
 import os
 import re
-import tokenize
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +15,6 @@ from mslint.program.bodies import Bodies, in_order, laid_out
 from mslint.program.facts import AskedFacts, FileFacts, Names, read_facts, read_names
 from mslint.program.following.syntax import only_defines
 from mslint.program.trees import Trees
-from mslint.source.statements import code_tokens
 from mslint.source.text import Unreadable, read
 
 if TYPE_CHECKING:
@@ -152,6 +150,10 @@ class Texts(Answers):
         self._rest_on("written", path)
 
     def _written_of(self, path: Path) -> object:
+        import tokenize  # is asked of files alone that have changed
+
+        from mslint.source.statements import code_tokens
+
         try:
             tokens = code_tokens(self._text_of(path) or "")
         except (tokenize.TokenError, SyntaxError):  # which the parser may take all the same
