@@ -34,8 +34,6 @@ UNUSED_SUPPRESSION = "MS001"
 """Code of the one rule that judges by what the others found."""
 
 _INDENTED_BY_FORM_FEED = r"^[ \t]*\f(?=[ \t\f]*[^\s#])"
-
-
 _BEYOND_LIBCST = r"\f|^[ \t]*\\$"
 """Layout that libcst stumbles over in some places: form feeds, and rows that only go on in the next."""
 
@@ -95,7 +93,6 @@ def check_source(source: Source, rules: Iterable[AnyRule], program: Program, kno
     known = known or screened(source, rules)
     if known.idle is not None:
         return known.idle
-    program.tree(source.path)  # lets what is found, and that nothing is, rest on the code of the file itself
     return _run(source, rules, known.live, program)
 
 
