@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from mslint.program.closure import closure
+from mslint.program.closure import closure_of
 from mslint.program.facts import dotted
 from mslint.program.grounds import Grounds
 from mslint.program.project import Program
@@ -309,11 +309,19 @@ class CallGraph:
 
     def reached(self, start: str) -> frozenset[str]:
         """Return everything that runs when ``start`` runs, with itself."""
-        return closure(start, lambda node: (target for target, _ in self.calls(node)))
+        return self.reached_from([start])
+
+    def reached_from(self, starts: Iterable[str]) -> frozenset[str]:
+        """Return everything that runs when any of ``starts`` runs, with these."""
+        return closure_of(starts, lambda node: (target for target, _ in self.calls(node)))
 
     def reaching(self, node: str) -> frozenset[str]:
         """Return everything that ``node`` runs in, itself apart."""
-        return closure(node, lambda node: (call.caller for call in self.callers(node))) - {node}
+        return self.leading_to([node]) - {node}
+
+    def leading_to(self, nodes: Iterable[str]) -> frozenset[str]:
+        """Return everything that any of ``nodes`` runs in, with these."""
+        return closure_of(nodes, lambda node: (call.caller for call in self.callers(node)))
 
     def callers(self, node: str) -> Sequence[CallSite]:
         """Return the calls that run ``node``; none if there is no such function."""

@@ -10,8 +10,13 @@ Place = TypeVar("Place")
 
 def closure(start: Place, step: Callable[[Place], Iterable[Place]]) -> frozenset[Place]:
     """Return all that steps lead to from ``start``, with itself; ``step`` gives what is one step away."""
-    found = {start}
-    queue = [start]
+    return closure_of([start], step)
+
+
+def closure_of(starts: Iterable[Place], step: Callable[[Place], Iterable[Place]]) -> frozenset[Place]:
+    """Return all that steps lead to from any of ``starts``, with these."""
+    found = set(starts)
+    queue = list(found)
     while queue:
         new = set(step(queue.pop())) - found
         found |= new

@@ -311,13 +311,7 @@ class Randomness:
             yield from self.graph.targets(CallSite(function.path, function.name, row, name, (), (), ()))
 
     def _reached(self, starts: set[str]) -> set[str]:
-        found, queue = set(starts), list(starts)
-        while queue:
-            for node, _ in self.graph.calls(queue.pop()):
-                if node not in found:
-                    found.add(node)
-                    queue.append(node)
-        return found
+        return set(self.graph.reached_from(starts))
 
     def _loops(self, function: Function) -> _Loops:
         return self.graph.remember((_Loops, function.node), lambda: self._find_loops(function))

@@ -165,16 +165,9 @@ def _only_evaluated(module: Module, name: str) -> bool:
     return bool(starts) and starts.isdisjoint(training)
 
 
-def _training_starts(graph: CallGraph) -> set[str]:
+def _training_starts(graph: CallGraph) -> frozenset[str]:
     """Return the code that sooner or later trains something."""
-    found = {node for node, function in graph.functions.items() if _trains(function)}
-    queue = list(found)
-    while queue:
-        for caller in [call.caller for call in graph.callers(queue.pop())]:
-            if caller not in found:
-                found.add(caller)
-                queue.append(caller)
-    return found
+    return graph.leading_to(node for node, function in graph.functions.items() if _trains(function))
 
 
 def _trains(function: Function) -> bool:
