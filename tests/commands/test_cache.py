@@ -310,25 +310,6 @@ def test_an_import_is_felt_wherever_it_stands(cli: Run, project: Path, importing
         assert ("MS302" in settled(cli)) is found
 
 
-def test_rows_of_other_files_are_told_as_they_are(cli: Run, project: Path, examined: list[str]) -> None:
-    (project / "nets.py").write_text(
-        "from mindspore import nn\n\n\nclass Net(nn.Cell):\n    def __init__(self):\n        super().__init__()\n"
-        "        self.dense = nn.Dense(4, 4)\n\n    def construct(self, x):\n        return self.dense(x)\n\n\n"
-        "def frozen():\n    net = Net()\n    for item in net.get_parameters():\n        item.requires_grad = False\n"
-        "    return net\n"
-    )
-    (project / "train.py").write_text(
-        "from mindspore import nn\nfrom nets import Net, frozen\n\n\nclass Loss(nn.Cell):\n    def __init__(self):\n"
-        "        super().__init__()\n        self.teacher = frozen()\n        self.student = Net()\n"
-        "        self.mse = nn.MSELoss()\n\n    def construct(self, x):\n"
-        "        return self.mse(self.student(x), self.teacher(x))\n\n\nloss = Loss()\n"
-        "step = nn.TrainOneStepCell(loss, nn.SGD(loss.trainable_params()))\nstep(1)\n"
-    )
-    assert "nets.py, row 16" in settled(cli, "--select", "MS102")
-    _insert(project / "nets.py", 3, "\n\n")
-    assert "nets.py, row 18" in settled(cli, "--select", "MS102")
-
-
 TEACHER = """from mindspore import nn
 from nets import Net, frozen
 
@@ -366,6 +347,16 @@ def frozen():
         name = '\\xe9'; item.requires_grad = False
     return net
 """
+
+
+def test_rows_of_other_files_are_told_as_they_are(cli: Run, project: Path, examined: list[str]) -> None:
+    (project / "nets.py").write_text(NETS)
+    (project / "train.py").write_text(TEACHER)
+    assert "nets.py, row 16" in settled(cli, "--select", "MS102")
+    _insert(project / "nets.py", 3, "\n\n")
+    assert "nets.py, row 18" in settled(cli, "--select", "MS102")
+
+
 HUSHED = f"""{NET}
 
 class Loss(nn.Cell):
