@@ -101,8 +101,10 @@ def live_rules(rules: Iterable[AnyRule], text: str, silent: Collection[str] = ()
 
     None of those that are known to be ``silent``, unless libcst may not read the text, which has to be told.
     """
-    asked = [rule for rule in rules if rule.code not in silent or re.search(_BEYOND_LIBCST, text, re.MULTILINE)]
-    return [rule for rule in asked if rule.code != UNUSED_SUPPRESSION and can_fire(rule, text)]
+    left_out = {UNUSED_SUPPRESSION}
+    if silent and not re.search(_BEYOND_LIBCST, text, re.MULTILINE):
+        left_out.update(silent)
+    return [rule for rule in rules if rule.code not in left_out and can_fire(rule, text)]
 
 
 def can_fire(rule: AnyRule, text: str) -> bool:
