@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from programs import HUSHED, HUSHED_STEP
 
 import mslint.commands.examination as examination
 import mslint.program.trees as trees
@@ -357,25 +358,6 @@ def test_rows_of_other_files_are_told_as_they_are(cli: Run, project: Path, exami
     assert "nets.py, row 18" in settled(cli, "--select", "MS102")
 
 
-HUSHED = f"""{NET}
-
-class Loss(nn.Cell):
-    def __init__(self, student, teacher):
-        super().__init__()
-        self.teacher = teacher
-        self.student = student
-        self.teacher.set_grad(False)
-        self.mse = nn.MSELoss()
-
-    def construct(self, x):
-        return self.mse(self.student(x), self.teacher(x))
-""".replace("def construct(self, x):\n        return x", "def __init__(self):\n        self.dense = nn.Dense(4, 4)")
-STEP = """from mindspore import nn
-from nets import Net, Loss
-loss = Loss(Net(), Net())
-step = nn.TrainOneStepCell(loss, nn.SGD(loss.trainable_params()))
-step(1)
-"""
 PICKED = """from mindspore import nn
 from wanted import wanted
 
@@ -430,8 +412,13 @@ class BoxLoss(nn.Cell):
             "import mindspore as",
             "import \N{FULLWIDTH LATIN SMALL LETTER M}indspore as",
         ),
-        ({"train.py": STEP, "nets.py": HUSHED}, "train.py", "nets", "\N{FULLWIDTH LATIN SMALL LETTER N}ets"),
-        ({"tr\N{NO-BREAK SPACE}ain.py": STEP, "nets.py": HUSHED}, "tr\N{NO-BREAK SPACE}ain.py", "loss =", "\n\nloss ="),
+        ({"train.py": HUSHED_STEP, "nets.py": HUSHED}, "train.py", "nets", "\N{FULLWIDTH LATIN SMALL LETTER N}ets"),
+        (
+            {"tr\N{NO-BREAK SPACE}ain.py": HUSHED_STEP, "nets.py": HUSHED},
+            "tr\N{NO-BREAK SPACE}ain.py",
+            "loss =",
+            "\n\nloss =",
+        ),
         ({"train.py": TEACHER, "nets.py": NETS}, "nets.py", "'\\xe9'", "'\N{LATIN SMALL LETTER E WITH ACUTE}'''"),
         ({"train.py": PICKED, "wanted.py": WANTED}, "wanted.py", "item.requires_grad", "item.name"),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from programs import HUSHED, HUSHED_STEP
 
 from mslint.engine import check_source
 from mslint.findings import Severity
@@ -80,38 +81,9 @@ def test_a_seed_counts_that_has_the_name_of_another_one_elsewhere(tmp_path: Path
 def test_a_package_is_trained_by_whoever_imports_it_from_inside(tmp_path: Path, importing: str) -> None:
     package = tmp_path / "nets"
     (package / "steps").mkdir(parents=True)
-    nets = """from mindspore import nn
-
-
-class Net(nn.Cell):
-    def __init__(self):
-        super().__init__()
-        self.dense = nn.Dense(4, 4)
-
-    def construct(self, x):
-        return self.dense(x)
-
-
-class Loss(nn.Cell):
-    def __init__(self, student, teacher):
-        super().__init__()
-        self.teacher = teacher
-        self.student = student
-        self.teacher.set_grad(False)
-        self.mse = nn.MSELoss()
-
-    def construct(self, x):
-        return self.mse(self.student(x), self.teacher(x))
-"""
-    step = """
-loss = Loss(Net(), Net())
-step = nn.TrainOneStepCell(loss, nn.SGD(loss.trainable_params()))
-step(1)
-"""
-    (package / "__init__.py").write_text(nets, encoding="utf-8")
-    (package / "steps" / "train.py").write_text(
-        f"from mindspore import nn\n{importing} import Net, Loss\n{step}", encoding="utf-8"
-    )
+    (package / "__init__.py").write_text(HUSHED, encoding="utf-8")
+    step = HUSHED_STEP.replace("from nets", importing)
+    (package / "steps" / "train.py").write_text(step, encoding="utf-8")
     files = [package / "__init__.py", package / "steps" / "train.py"]
     rules = [rule for rule in all_rules() if rule.code == "MS103"]
     assert [len(check_source(read(file), rules, Program(files)).findings) for file in files] == [1, 0]
